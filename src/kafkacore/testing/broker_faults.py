@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Lock
+from typing import Any
 
+from kafkacore.broker.coordinator.coordinator_log import CoordinatorLog
 from kafkacore.broker.handlers.registry import HANDLERS
 from kafkacore.broker.handlers.services import HANG_UP, BrokerServices, Request
 from kafkacore.broker.purgatory.timer import TimerTask
@@ -86,8 +88,8 @@ class BrokerFaults:
         errors:
             Classes of ``kafkacore.errors``, such as ``NotLeaderForPartitionError``. Each is used once.
         topic, partition:
-            Fail only this topic or partition, in Produce, Fetch, ListOffsets, OffsetForLeaderEpoch and
-            DeleteRecords.
+            Fail only this topic or partition, in Produce, Fetch, ListOffsets, OffsetForLeaderEpoch,
+            DeleteRecords and WriteTxnMarkers.
 
         Raises
         ------
@@ -96,8 +98,8 @@ class BrokerFaults:
         """
         key = _api_key(api)
         assert key is not None
-        if api not in PARTITION_APIS and api not in GROUP_APIS and api not in ERROR_RESPONSES:
-            known = sorted({*PARTITION_APIS, *GROUP_APIS, *ERROR_RESPONSES})
+        known = sorted({*PARTITION_APIS, *GROUP_APIS, *TRANSACTION_APIS, *ERROR_RESPONSES})
+        if api not in known:
             raise ValueError(f"{api} cannot be answered with an error; these can: {', '.join(known)}")
 
         for error in errors:
@@ -111,7 +113,12 @@ class BrokerFaults:
                 with self._refusing(error, topic, partition):
                     serve(request)
             elif api in GROUP_APIS:
-                with self._refusing_groups(error):
+                assert self._services is not None, "not attached"
+                with _refusing_keys(self._services.coordinator_log, error):
+                    serve(request)
+            elif api in TRANSACTION_APIS:
+                assert self._services is not None, "not attached"
+                with _refusing_keys(self._services.transaction_log, error):
                     serve(request)
             else:
                 request.respond(ERROR_RESPONSES[api](request, error.errno))
@@ -132,16 +139,6 @@ class BrokerFaults:
             yield
         finally:
             self._services.cluster.refusal = None
-
-    @contextmanager
-    def _refusing_groups(self, error: type[BrokerResponseError]) -> Iterator[None]:
-        assert self._services is not None, "not attached"
-        log = self._services.coordinator_log
-        log.refusal = error("injected by a test")
-        try:
-            yield
-        finally:
-            log.refusal = None
 
     def delay(self, api: str | None, ms: float, *, times: int | None = 1, node: int | None = None) -> None:
         """Execute requests ``ms`` milliseconds later. Later requests of the connection wait as well."""
@@ -257,7 +254,14 @@ class BrokerFaults:
 
 
 #: APIs whose errors belong to partitions.
-PARTITION_APIS = ("Produce", "Fetch", "ListOffsets", "OffsetForLeaderEpoch", "DeleteRecords")
+PARTITION_APIS = (
+    "Produce",
+    "Fetch",
+    "ListOffsets",
+    "OffsetForLeaderEpoch",
+    "DeleteRecords",
+    "WriteTxnMarkers",
+)
 #: APIs whose errors come from the group coordinator.
 GROUP_APIS = (
     "JoinGroup",
@@ -269,7 +273,20 @@ GROUP_APIS = (
     "OffsetDelete",
     "DescribeGroups",
     "DeleteGroups",
+    "TxnOffsetCommit",
 )
+#: APIs whose errors come from the transaction coordinator. InitProducerId, which producers without a
+#: transactional id use too, and ListTransactions have an error field of their own.
+TRANSACTION_APIS = ("AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn", "DescribeTransactions")
+
+
+@contextmanager
+def _refusing_keys(log: CoordinatorLog[Any], error: type[BrokerResponseError]) -> Iterator[None]:
+    log.refusal = error("injected by a test")
+    try:
+        yield
+    finally:
+        log.refusal = None
 
 
 def _api_key(api: str | None) -> int | None:

@@ -12,10 +12,10 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from kafkacore.broker.config.broker_config import BrokerConfig
+from kafkacore.broker.coordinator.coordinator_log import CoordinatorLog
 from kafkacore.broker.handlers.services import BrokerServices
 from kafkacore.broker.process.server import KafkaBroker
 from kafkacore.broker.topics.cluster_state import NO_LEADER, ClusterState
-from kafkacore.broker.topics.internal_topics import OFFSETS_TOPIC
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.errors import IllegalArgumentError, IllegalStateError
 from kafkacore.structs import TopicPartition
@@ -223,21 +223,39 @@ class EmbeddedCluster:
 
         This creates the topic ``__consumer_offsets`` if it does not exist.
         """
-        return self.leader(OFFSETS_TOPIC, self._group_partition(group_id))
+        return self._leader_of(self._services().coordinator_log, group_id)
 
     def move_coordinator(self, group_id: str, *, to: int | None = None) -> int:
         """Make another node the coordinator of a group, and return the id of that node.
 
         All groups in the same partition of ``__consumer_offsets`` move, too.
         """
-        return self.move_leader(OFFSETS_TOPIC, self._group_partition(group_id), to=to)
+        return self._move_leader_of(self._services().coordinator_log, group_id, to)
 
-    def _group_partition(self, group_id: str) -> int:
-        log = self._services().coordinator_log
+    def transaction_coordinator(self, transactional_id: str) -> int | None:
+        """Return the node that coordinates a transactional id, or ``None`` if it has no coordinator.
 
+        Creates the topic ``__transaction_state`` if it does not exist.
+        """
+        return self._leader_of(self._services().transaction_log, transactional_id)
+
+    def move_transaction_coordinator(self, transactional_id: str, *, to: int | None = None) -> int:
+        """Make another node the coordinator of a transactional id, and return it.
+
+        All ids in the same partition of ``__transaction_state`` move, too. Open transactions stay open.
+        """
+        return self._move_leader_of(self._services().transaction_log, transactional_id, to)
+
+    def _leader_of(self, log: CoordinatorLog[Any], key: str) -> int | None:
+        return self.leader(log.topic.name, self._partition_of(log, key))
+
+    def _move_leader_of(self, log: CoordinatorLog[Any], key: str, to: int | None) -> int:
+        return self.move_leader(log.topic.name, self._partition_of(log, key), to=to)
+
+    def _partition_of(self, log: CoordinatorLog[Any], key: str) -> int:
         def find() -> int:
             log.ensure_topic()
-            return log.partition_for(group_id)
+            return log.partition_for(key)
 
         return self._call(find)
 

@@ -9,9 +9,11 @@ from kafkacore.protocol.generated.create_partitions import CreatePartitionsRespo
 from kafkacore.protocol.generated.create_topics import CreateTopicsResponse
 from kafkacore.protocol.generated.delete_topics import DeleteTopicsResponse
 from kafkacore.protocol.generated.describe_cluster import DescribeClusterResponse
+from kafkacore.protocol.generated.describe_producers import DescribeProducersResponse
 from kafkacore.protocol.generated.find_coordinator import FindCoordinatorResponse
 from kafkacore.protocol.generated.init_producer_id import InitProducerIdResponse
 from kafkacore.protocol.generated.list_groups import ListGroupsResponse
+from kafkacore.protocol.generated.list_transactions import ListTransactionsResponse
 from kafkacore.protocol.generated.metadata import MetadataResponse
 from kafkacore.protocol.message import ResponseMessage
 
@@ -25,6 +27,21 @@ def _metadata(request: Request, code: int) -> ResponseMessage:
             for topic in request.message.topics or []
         ]
     )
+
+
+def _describe_producers(request: Request, code: int) -> ResponseMessage:
+    shape = DescribeProducersResponse
+    topics = [
+        shape.TopicResponse(
+            name=topic.name,
+            partitions=[
+                shape.PartitionResponse(partition_index=index, error_code=code)
+                for index in topic.partition_indexes
+            ],
+        )
+        for topic in request.message.topics
+    ]
+    return shape(topics=topics)
 
 
 def _find_coordinator(request: Request, code: int) -> ResponseMessage:
@@ -68,8 +85,10 @@ ERROR_RESPONSES: dict[str, Callable[[Request, int], ResponseMessage]] = {
     "CreateTopics": _create_topics,
     "DeleteTopics": _delete_topics,
     "DescribeCluster": lambda _, code: DescribeClusterResponse(error_code=code),
+    "DescribeProducers": _describe_producers,
     "FindCoordinator": _find_coordinator,
     "InitProducerId": lambda _, code: InitProducerIdResponse(error_code=code),
     "ListGroups": lambda _, code: ListGroupsResponse(error_code=code),
+    "ListTransactions": lambda _, code: ListTransactionsResponse(error_code=code),
     "Metadata": _metadata,
 }
