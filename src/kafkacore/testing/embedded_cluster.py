@@ -126,6 +126,10 @@ class EmbeddedCluster:
         return ",".join(self.address(node) for node in self.node_ids)
 
     @property
+    def cluster_id(self) -> str:
+        return self._running().cluster_id
+
+    @property
     def node_ids(self) -> list[int]:
         """The ids of all nodes."""
         return sorted(self._ports)

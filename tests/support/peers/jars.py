@@ -29,6 +29,7 @@ PROJECT = HERE.parents[2]
 CACHE = (PROJECT / ".cache").resolve()
 POM = HERE / "pom.xml"
 SPARK_KAFKA_POM = HERE / "spark-kafka.pom.xml"
+SUITE_POM = HERE.parent / "kafka_suite" / "pom.xml"
 LOG4J = HERE / "log4j2.properties"
 JAVA_SOURCES = (HERE / "java", HERE.parent / "golden")
 
@@ -88,7 +89,7 @@ def _short(command: list[str]) -> str:
     return " ".join(word if len(word) < 120 else word[:40] + "..." for word in command)
 
 
-def _digest(files: Iterable[Path]) -> str:
+def digest(files: Iterable[Path]) -> str:
     digest = hashlib.sha256()
     for file in files:
         digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
@@ -125,6 +126,12 @@ def spark_kafka_jars() -> Path:
     return _fetched(SPARK_KAFKA_POM, "Spark's kafka source by Maven, about 10 MB", "spark-sql-kafka")
 
 
+@functools.cache
+def suite_jars() -> Path:
+    """Return the folder with Apache Kafka's own integration tests and everything that they need."""
+    return _fetched(SUITE_POM, "Kafka's tests by Maven, about 110 MB", "kafka-clients-integration-tests")
+
+
 def _fetched(pom: Path, what: str, has: str) -> Path:
     def fill(folder: Path) -> None:
         sys.stderr.write(f"Fetching {what}, once ...\n")
@@ -133,7 +140,7 @@ def _fetched(pom: Path, what: str, has: str) -> Path:
         if not any(folder.glob(f"{has}-*.jar")):
             raise JavaToolError(f"Maven succeeded, but there is not one {has} jar in {folder}")
 
-    return filled("jars", _digest([pom]), fill)
+    return filled("jars", digest([pom]), fill)
 
 
 def kafka_classpath() -> str:
@@ -181,7 +188,7 @@ def compiled_programs() -> Path:
         options = ["-encoding", "UTF-8", "-Xlint:all,-processing,-path", "-cp", kafka_classpath()]
         run([find_program("javac"), *options, "-d", str(folder), *map(str, sources)], timeout_s=5 * BUDGET_S)
 
-    return filled("java", _digest([POM, *sources]), fill)
+    return filled("java", digest([POM, *sources]), fill)
 
 
 def java_command(main_class: str, *args: str, jvm: Iterable[str] = SHORT_LIVED) -> list[str]:
@@ -213,6 +220,7 @@ if __name__ == "__main__":
     try:
         kafka_jars()
         spark_kafka_jars()
+        suite_jars()
     except JavaToolError as failure:
         sys.exit(str(failure))
     except MissingToolError as missing:

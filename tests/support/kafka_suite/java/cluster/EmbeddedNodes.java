@@ -1,0 +1,126 @@
+package kafkacore.suite;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.BufferedReader;
+import java.io.BufferedWriter;
+import java.io.File;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import org.apache.kafka.common.config.types.Password;
+
+/**
+ * A cluster of {@code kafkacore.testing.EmbeddedCluster}. All clusters of this JVM are in one Python process, which
+ * {@code kafka_suite/nodes.py} runs: it reads one JSON object per line and answers each with one line.
+ */
+public final class EmbeddedNodes implements AutoCloseable {
+    private static final ObjectMapper JSON = new ObjectMapper();
+    private static Process python;
+    private static BufferedWriter requests;
+    private static BufferedReader answers;
+
+    private final int cluster;
+    private final String clusterId;
+    private final Map<Integer, String> addresses = new TreeMap<>();
+
+    /** Start nodes with the ids 0, 1, 2, … Properties are a broker's; those of single nodes override them. */
+    public EmbeddedNodes(int nodes, Map<String, ?> properties, Map<Integer, ? extends Map<String, ?>> ofNodes) {
+        ObjectNode request = JSON.createObjectNode().put("do", "start").put("nodes", nodes);
+        addTo(request.putObject("properties"), properties);
+        ObjectNode single = request.putObject("of_nodes");
+        ofNodes.forEach((node, given) -> addTo(single.putObject(node.toString()), given));
+        Notes.cluster();
+        JsonNode started = ask(request);
+        cluster = started.get("cluster").asInt();
+        clusterId = started.get("cluster_id").asText();
+        started.get("addresses").properties().forEach(
+            node -> addresses.put(Integer.valueOf(node.getKey()), node.getValue().asText()));
+        started.get("ignored").properties().forEach(
+            setting -> Notes.ignored(setting.getKey(), setting.getValue().asText()));
+    }
+
+    private static void addTo(ObjectNode object, Map<String, ?> properties) {
+        properties.forEach((name, value) ->
+            object.put(name, value instanceof Password secret ? secret.value() : String.valueOf(value)));
+    }
+
+    public String clusterId() {
+        return clusterId;
+    }
+
+    public Set<Integer> nodeIds() {
+        return addresses.keySet();
+    }
+
+    /** Return {@code host:port} of each node, also of stopped ones. */
+    public String bootstrapServers() {
+        return String.join(",", addresses.values());
+    }
+
+    public int port(int node) {
+        String address = addresses.get(node);
+        return Integer.parseInt(address.substring(address.lastIndexOf(':') + 1));
+    }
+
+    public Set<Integer> runningNodes() {
+        Set<Integer> running = new TreeSet<>();
+        ask(request("running")).get("nodes").forEach(node -> running.add(node.asInt()));
+        return running;
+    }
+
+    /** Stop a node. A stopped one stays stopped, as with Kafka's {@code KafkaBroker.shutdown}. */
+    public void stop(int node) {
+        ask(request("stop").put("node", node));
+    }
+
+    /** Start a stopped node. */
+    public void start(int node) {
+        ask(request("start_node").put("node", node));
+    }
+
+    @Override
+    public void close() {
+        ask(request("close"));
+    }
+
+    private ObjectNode request(String what) {
+        return JSON.createObjectNode().put("do", what).put("cluster", cluster);
+    }
+
+    private static synchronized JsonNode ask(ObjectNode request) {
+        try {
+            if (python == null || !python.isAlive()) {
+                startPython();
+            }
+            requests.write(request + "\n");
+            requests.flush();
+            String line = answers.readLine();
+            if (line == null) {
+                throw new IllegalStateException("the Python process of the embedded cluster exited; see its log");
+            }
+            JsonNode answer = JSON.readTree(line);
+            answer.path("rejected").properties().forEach(
+                setting -> Notes.rejected(setting.getKey(), setting.getValue().asText()));
+            if (answer.has("error")) {
+                throw new IllegalStateException(answer.get("error").asText());
+            }
+            return answer;
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
+        }
+    }
+
+    private static void startPython() throws IOException {
+        ProcessBuilder builder = new ProcessBuilder(System.getProperty("kafkacore.python"), "-m", "kafka_suite.nodes");
+        builder.redirectError(ProcessBuilder.Redirect.appendTo(new File(System.getProperty("kafkacore.log"))));
+        python = builder.start();
+        requests = python.outputWriter(StandardCharsets.UTF_8);
+        answers = python.inputReader(StandardCharsets.UTF_8);
+    }
+}

@@ -1,0 +1,156 @@
+"""The Python half of the embedded clusters that Kafka's tests run on.
+
+``java/cluster/EmbeddedNodes.java`` starts this program. It reads a JSON object per line and answers each with
+one line. All clusters of a JVM are in one process, which a test starts within milliseconds.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kafkacore.broker.config.config_keys import resolve
+from kafkacore.broker.config.kafka_keys import REPLICATION_FACTORS
+from kafkacore.errors import KafkaConfigurationError
+from kafkacore.testing import EmbeddedCluster
+
+#: Kafka's default, because ``EmbeddedCluster`` has another one.
+DEFAULTS = {"group.initial.rebalance.delay.ms": "3000"}
+#: These depend on each other, so they are not checked one by one.
+LISTENERS = (
+    "listeners",
+    "listener.security.protocol.map",
+    "sasl.user.",
+    "users",
+    "controller.listener.names",
+)
+
+
+class Nodes:
+    """The running clusters by number, and the requests of the tests."""
+
+    def __init__(self) -> None:
+        self._clusters: dict[int, EmbeddedCluster] = {}
+        self._count = 0
+        self._requests: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+            "start": self._start,
+            "stop": self._stop,
+            "start_node": self._start_node,
+            "running": self._running,
+            "close": self._close,
+        }
+
+    def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Execute a request and return its answer."""
+        return self._requests[request["do"]](request)
+
+    def close(self) -> None:
+        """Stop all clusters."""
+        for cluster in self._clusters.values():
+            cluster.close()
+        self._clusters.clear()
+
+    def _start(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        count: int = request["nodes"]
+        given, ignored = shared_properties(request["properties"], request["of_nodes"], count)
+        properties: dict[str, Any]
+        properties, without_effect, rejected = split(DEFAULTS | given, count)
+        if rejected:
+            return {
+                "error": "the embedded broker rejects " + "; ".join(rejected.values()),
+                "rejected": rejected,
+            }
+        cluster = EmbeddedCluster(nodes=count, node_id=0, **properties).start()
+        self._count += 1
+        self._clusters[self._count] = cluster
+        return {
+            "cluster": self._count,
+            "cluster_id": cluster.cluster_id,
+            "addresses": {str(node): cluster.address(node) for node in cluster.node_ids},
+            "ignored": ignored | without_effect,
+        }
+
+    def _stop(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        cluster = self._clusters[request["cluster"]]
+        if cluster.is_up(request["node"]):
+            cluster.stop_node(request["node"])
+        return {}
+
+    def _start_node(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        cluster = self._clusters[request["cluster"]]
+        if not cluster.is_up(request["node"]):
+            cluster.start_node(request["node"])
+        return {}
+
+    def _running(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        cluster = self._clusters[request["cluster"]]
+        return {"nodes": [node for node in cluster.node_ids if cluster.is_up(node)]}
+
+    def _close(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        self._clusters.pop(request["cluster"]).close()
+        return {}
+
+
+def shared_properties(
+    properties: Mapping[str, str], of_nodes: Mapping[str, Mapping[str, str]], count: int
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the properties of all nodes, and those of single nodes with the reason why they are ignored."""
+    shared = dict(properties)
+    ignored: dict[str, str] = {}
+    names = {name for single in of_nodes.values() for name in single}
+    for name in sorted(names):
+        values = {of_nodes.get(str(node), {}).get(name) for node in range(count)}
+        if len(values) == 1:
+            shared[name] = str(values.pop())
+        else:
+            ignored[f"{name} of single nodes"] = "all nodes of an embedded cluster have the same settings"
+    return shared, ignored
+
+
+def split(properties: Mapping[str, str], count: int) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
+    """Return the properties for the cluster, those without effect, and those that the broker rejects.
+
+    The values of the last two are the broker's explanations. A replication factor is left out if the cluster
+    has as many nodes: they share one log.
+    """
+    used: dict[str, str] = {}
+    without_effect: dict[str, str] = {}
+    rejected: dict[str, str] = {}
+    for name, value in properties.items():
+        if name in REPLICATION_FACTORS and int(value) <= count:
+            continue
+        used[name] = value
+        if name.startswith(LISTENERS):
+            continue
+        try:
+            notes = resolve([("test", {"data.dir": "unused", name: value})]).notes
+        except KafkaConfigurationError as error:
+            if str(error).startswith("unknown broker property"):
+                del used[name]  # Kafka does not have it either, and ignores it.
+            else:
+                rejected[name] = str(error)
+        else:
+            if notes:
+                without_effect[name] = notes[0]
+    return used, without_effect, rejected
+
+
+def main() -> None:
+    """Answer requests until the end of the input."""
+    nodes = Nodes()
+    try:
+        for line in sys.stdin:
+            try:
+                answer = nodes.answer(json.loads(line))
+            except Exception as error:  # noqa: BLE001 - the test that asked fails with this message
+                answer = {"error": f"{type(error).__name__}: {error}"}
+            sys.stdout.write(json.dumps(answer) + "\n")
+            sys.stdout.flush()
+    finally:
+        nodes.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""The result of a test of Kafka, and the rules that decide whether a failure counts."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+RULES = Path(__file__).resolve().parent / "suite.toml"
+
+PASSED = "passed"
+FAILED = "failed"
+JAVA_OBJECTS = "java objects"
+LEFT_OUT = "left out"
+#: In the order of the tables.
+RESULTS = (PASSED, FAILED, JAVA_OBJECTS, LEFT_OUT)
+#: Characters of an error that a result keeps.
+ERROR_LENGTH = 200
+_ONLY_ONCE = "it runs once, as KRAFT"
+
+
+class Outcome(NamedTuple):
+    """The result of one test, with the reason unless it passed."""
+
+    result: str
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The content of ``suite.toml``."""
+
+    document: Mapping[str, Any]
+
+    @classmethod
+    def load(cls, path: Path = RULES) -> Rules:
+        return cls(tomllib.loads(path.read_text(encoding="utf-8")))
+
+    def why_left_out(self, test: str) -> str | None:
+        """Return the reason why a class or ``class#method`` is not run, or ``None`` if it is run."""
+        name = test.partition("#")[0]
+        return next(
+            (
+                rule["reason"]
+                for rule in self.document["left_out"]
+                if any(fnmatchcase(test, each) or fnmatchcase(name, each) for each in rule["tests"])
+            ),
+            None,
+        )
+
+    @cached_property
+    def _explained(self) -> list[tuple[re.Pattern[str], re.Pattern[str], str]]:
+        return [
+            (re.compile(rule.get("test", "")), re.compile(rule.get("error", "")), rule["reason"])
+            for rule in self.document["explained"]
+        ]
+
+    def outcome(self, test_class: str, line: Mapping[str, Any]) -> Outcome | None:
+        """Return the outcome of a test, or ``None`` if the line is not a result.
+
+        Parameters
+        ----------
+        line:
+            A line of ``SuiteRunner``.
+        """
+        status, error = line["status"], str(line.get("error", ""))
+        if status == "started" or _ONLY_ONCE in error:
+            return None
+        if status == "passed":
+            return Outcome(PASSED)
+        if status == "skipped":
+            return Outcome(LEFT_OUT, "disabled by Apache Kafka")
+        if line.get("java_objects"):
+            return Outcome(JAVA_OBJECTS, ", ".join(line["java_objects"]))
+        if rejected := line.get("rejected"):
+            return Outcome(LEFT_OUT, f"needs broker setting {', '.join(sorted(rejected))}")
+        if needed := set(self.document["settings"]["needed"]) & set(line.get("ignored", ())):
+            return Outcome(LEFT_OUT, f"needs broker setting {', '.join(sorted(needed))}")
+        shown = f"{test_class}#{line['method']} {line['name']}"
+        whole = error + str(line.get("trace", ""))
+        for test_pattern, error_pattern, reason in self._explained:
+            if test_pattern.search(shown) and error_pattern.search(whole):
+                return Outcome(LEFT_OUT, reason)
+        return Outcome(FAILED, " ".join(error.split())[:ERROR_LENGTH])
+
+
+def test_name(line: Mapping[str, Any]) -> str:
+    """Return the name of a test within its class: the method, and the number of the invocation if any."""
+    number = f"[{line['number']}]" if line["number"] else ""
+    return f"{line['method'] or '(class)'}{number}"
+
+
+def judged(outcome: Outcome, control: str | None) -> Outcome:
+    """Return the outcome in view of the control: a test that fails with Kafka's brokers does not count."""
+    if outcome.result == FAILED and control not in (None, PASSED):
+        return Outcome(LEFT_OUT, "fails with Apache Kafka's brokers too")
+    return outcome
