@@ -5,7 +5,7 @@ DEMO_DIR ?= kafkacore-demo
 BIN      := $(VENV)/bin
 COMPILE  := KAFKACORE_BUILD_ONLY=$(ONLY) $(BIN)/python setup.py -q build_ext --inplace
 
-.PHONY: help demo unit test reliability lint docs bench fuzz sanitize audit sbom build clean
+.PHONY: help demo unit test reliability kafka-suite lint docs bench fuzz sanitize audit sbom build clean
 
 help:  ## Show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,11 @@ reliability: build  ## Run the reliability tests in full, for hours: kills, netw
 	@KAFKACORE_DOSE=release KAFKACORE_RELIABILITY_RESULTS=$(CURDIR)/.cache/reliability.txt \
 		$(BIN)/python -m pytest --timeout=1800 $(RELIABILITY) $(TEST_ARGS); status=$$?; \
 		cat .cache/reliability.txt; exit $$status
+
+kafka-suite: build  ## Run Apache Kafka's own tests on the embedded cluster, for hours; SUITE_ARGS="--only ConsumerBounceTest"
+	@$(JARS)
+	PYTHONPATH=tests/support $(BIN)/python -m kafka_suite $(SUITE_ARGS); status=$$?; \
+		$(BIN)/python bench/report.py; exit $$status
 
 lint: build  ## Run all static checks: ruff, mypy, stubtest, cython-lint, loops without Python calls, generated files, prose
 	$(BIN)/ruff check .

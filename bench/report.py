@@ -14,6 +14,7 @@ import argparse
 import json
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -281,6 +282,84 @@ def _tls_row(row: dict[str, Any]) -> str:
     )
 
 
+def render_kafka_suite(result: dict[str, Any]) -> str:
+    """Return the tables of Apache Kafka's own tests on the embedded cluster, in Markdown."""
+    classes: dict[str, dict[str, Any]] = result["kafka_suite"]["classes"]
+    ran = {name: entry for name, entry in classes.items() if not _is_left_out(entry)}
+    controlled = [each for entry in classes.values() for each in entry["control"].values()]
+    head = "| classes | passed | failed | java objects | left out |\n|---|---|---|---|---|---|"
+    lines = [
+        measured(result),
+        "",
+        f"Tests of Apache Kafka {result['kafka_suite']['kafka']}. A control ran {len(controlled):,} of them "
+        f"with Kafka's own brokers; {sum(each[0] == 'passed' for each in controlled):,} passed.",
+        "",
+        f"| jar {head}",
+        *(
+            _suite_row(artifact, [entry for entry in ran.values() if entry["artifact"] == artifact])
+            for artifact in sorted({entry["artifact"] for entry in ran.values()})
+        ),
+        _suite_row("all", list(ran.values())),
+        "",
+        "By class:",
+        "",
+        "| class | passed | failed | java objects | left out |",
+        "|---|---|---|---|---|",
+        *(f"| {name.rpartition('.')[2]} | {_suite_counts([entry])} |" for name, entry in ran.items()),
+        "",
+        *_suite_failures(ran),
+        "Left out, with the number of tests, or of classes that were not run:",
+        "",
+        "| reason | tests | classes |",
+        "|---|---|---|",
+        *_suite_reasons(classes),
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _is_left_out(entry: dict[str, Any]) -> bool:
+    """Return whether a whole class was left out, or only the control ran."""
+    return not entry["tests"] or entry["tests"].get("(class)", [""])[0] == "left out"
+
+
+def _suite_row(what: str, entries: list[dict[str, Any]]) -> str:
+    return f"| {what} | {len(entries)} | {_suite_counts(entries)} |"
+
+
+def _suite_counts(entries: list[dict[str, Any]]) -> str:
+    found = Counter(each[0] for entry in entries for each in entry["tests"].values())
+    return " | ".join(f"{found[name]:,}" for name in ("passed", "failed", "java objects", "left out"))
+
+
+def _suite_failures(classes: dict[str, dict[str, Any]]) -> Iterator[str]:
+    failed = [
+        (f"{name.rpartition('.')[2]}.{test}", each[1])
+        for name, entry in classes.items()
+        for test, each in entry["tests"].items()
+        if each[0] == "failed"
+    ]
+    if failed:
+        yield "Failed:"
+        yield ""
+        yield "| test | error |"
+        yield "|---|---|"
+        for test, error in failed:
+            shown = error.replace("|", "/").replace("`", "'")
+            yield f"| {test} | `{shown}` |"
+        yield ""
+
+
+def _suite_reasons(classes: dict[str, dict[str, Any]]) -> Iterator[str]:
+    tests: Counter[str] = Counter()
+    whole: Counter[str] = Counter()
+    for entry in classes.values():
+        for name, each in entry["tests"].items():
+            if each[0] == "left out":
+                (whole if name == "(class)" else tests)[each[1]] += 1
+    for reason in sorted({*tests, *whole}):
+        yield f"| {reason} | {tests[reason] or ''} | {whole[reason] or ''} |"
+
+
 #: Marks commands that a test of the documentation must not run.
 NOT_RUN = "<!-- not run: a full run takes hours, and needs the repository -->"
 
@@ -364,6 +443,7 @@ SECTIONS: dict[str, dict[str, Section]] = {
     "spark": {"spark": ("spark.md", render_spark)},
     "broker": {"broker": ("broker.md", render_broker)},
     "tls": {"tls": ("clients.md", render_tls)},
+    "kafka_suite": {"kafka-suite": ("kafka-suite.md", render_kafka_suite)},
 }
 #: Tables of the reliability results: name → page.
 RELIABILITY_SECTIONS = {

@@ -27,11 +27,11 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
-from kafka_suite.outcomes import FAILED, LEFT_OUT, RESULTS, Outcome, Rules, judged, test_name
-from kafka_suite.programs import KAFKA_VERSION, PROJECT, suite_command, suite_environment, test_classes
-from peers.jars import JavaToolError
+from kafka_suite.outcomes import FAILED, LEFT_OUT, PASSED, RESULTS, Outcome, Rules, judged, shown_name
+from kafka_suite.programs import KAFKA_VERSION, suite_command, suite_environment, test_classes
+from peers.jars import PROJECT, JavaToolError
 
 from kafkacore.bench.machine import describe_machine
 
@@ -52,67 +52,74 @@ class SuiteRun:
         self._logs = logs
         self._python = python
 
-    def run(self, test: str) -> Iterator[tuple[dict[str, Any], Outcome]]:
-        """Run a class, or a method of it, and yield each result of a test with its outcome."""
-        test_class = test.partition("#")[0]
-        for line in self._lines(test):
-            if (outcome := self._rules.outcome(test_class, line)) is not None:
+    def run(self, name: str, tests: list[str]) -> Iterator[tuple[dict[str, Any], Outcome]]:
+        """Run tests in one JVM, and yield each result of a test with its outcome.
+
+        Parameters
+        ----------
+        name:
+            Name of the log files.
+        tests:
+            Classes, or ``class#method``.
+        """
+        for line in self._lines(name + (".control" if self._is_control else ""), tests):
+            if (outcome := self._rules.outcome(line)) is not None:
                 yield line, outcome
 
-    def _lines(self, test: str) -> Iterator[dict[str, Any]]:
+    def _lines(self, name: str, tests: list[str]) -> Iterator[dict[str, Any]]:
         self._logs.mkdir(parents=True, exist_ok=True)
-        stem = test.rpartition(".")[2].replace("#", ".") + (".control" if self._is_control else "")
-        results = self._logs / f"{stem}.jsonl"
+        results = self._logs / f"{name}.jsonl"
         results.write_text("")
         command = suite_command(
-            test,
+            tests,
             results,
-            self._logs / f"{stem}.nodes.log",
+            self._logs / f"{name}.nodes.log",
             self._limit_s,
             python=self._python,
+            left_out=self._rules.left_out_pattern,
             is_control=self._is_control,
         )
+        log = self._logs / f"{name}.log"
         with (
-            open(self._logs / f"{stem}.log", "wb") as log,
+            open(log, "wb") as output,
+            open(log, encoding="utf-8", errors="replace") as logged,
             open(results, encoding="utf-8") as found,
             subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
-                stdout=log,
+                stdout=output,
                 stderr=subprocess.STDOUT,
                 env={**os.environ, **suite_environment()},
                 start_new_session=True,
             ) as java,
         ):
             try:
-                yield from self._read(java, found)
+                for line in self._read(java, found):
+                    yield line | {"log": logged.read()}
             finally:
                 java.kill()
 
-    def _read(self, java: subprocess.Popen[bytes], found: Any) -> Iterator[dict[str, Any]]:
-        running: dict[str, Any] | None = None
+    def _read(self, java: subprocess.Popen[bytes], found: TextIO) -> Iterator[dict[str, Any]]:
+        running: dict[str, Any] = {"class": "", "method": "", "number": "", "name": ""}
         partial, last_at = "", time.monotonic()
         while True:
             is_over = java.poll() is not None
             partial += found.readline()
             if partial.endswith("\n"):
                 line, partial, last_at = json.loads(partial), "", time.monotonic()
-                running = line if line["status"] == "started" else None
+                running = line
                 yield line
             elif is_over:
-                if running is not None or java.returncode != 0:
-                    yield _stopped(running, f"the JVM exited with status {java.returncode}")
+                if java.returncode != 0:
+                    error = f"the JVM exited with status {java.returncode}"
+                    yield {**running, "status": "failed", "error": error}
                 return
             elif time.monotonic() - last_at > self._limit_s + BETWEEN_S:
-                yield _stopped(running, f"did not end within {self._limit_s + BETWEEN_S} s")
+                error = f"no result within {self._limit_s + BETWEEN_S} s"
+                yield {**running, "status": "failed", "error": error}
                 return
             else:
                 time.sleep(POLL_S)
-
-
-def _stopped(running: dict[str, Any] | None, error: str) -> dict[str, Any]:
-    test = running or {"method": "", "number": "", "name": ""}
-    return {**test, "status": "failed", "error": error}
 
 
 def selected(patterns: list[str]) -> dict[str, str]:
@@ -168,10 +175,10 @@ def say(line: str) -> None:
     sys.stdout.flush()
 
 
-def show(test_class: str, line: dict[str, Any], outcome: Outcome) -> None:
+def show(line: dict[str, Any], outcome: Outcome) -> None:
     seconds = f"{line['seconds']:7.1f} s" if "seconds" in line else " " * 9
-    name = f"{test_class.rpartition('.')[2]}#{test_name(line)}"
-    say(f"{outcome.result:12} {seconds}  {name}{'  ' * bool(outcome.reason)}{outcome.reason}")
+    name = f"{line['class'].rpartition('.')[2]}#{shown_name(line)}"
+    say(f"{outcome.result:12} {seconds}  {name}  {outcome.reason}".rstrip())
 
 
 def main() -> int:
@@ -189,6 +196,11 @@ def main() -> int:
     parser.add_argument(
         "--limit", type=int, default=120, metavar="S", help="seconds that a test may take (default: 120)"
     )
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="run the few tests of `make test`, which must pass; store nothing",
+    )
     parser.add_argument("--list", action="store_true", help="print the test classes and exit")
     parser.add_argument("--output", type=Path, default=RESULT_FILE, help=f"result file ({RESULT_FILE.name})")
     arguments = parser.parse_args()
@@ -200,43 +212,53 @@ def main() -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     rules = Rules.load()
+    suite = SuiteRun(
+        rules, is_control=arguments.control, limit_s=arguments.limit, logs=LOGS, python=sys.executable
+    )
+    if arguments.quick:
+        outcomes = []
+        for line, outcome in suite.run("quick", rules.quick):
+            show(line, outcome)
+            outcomes.append(outcome.result)
+        return 0 if set(outcomes) == {PASSED} else 1
     tests = selected(arguments.only)
     if arguments.list:
         for test, artifact in tests.items():
             say(f"{artifact:32} {test}  {rules.why_left_out(test) or ''}".rstrip())
         return 0
-    suite = SuiteRun(
-        rules,
-        is_control=arguments.control,
-        limit_s=arguments.limit,
-        logs=LOGS,
-        python=sys.executable,
-    )
     results = read_results(arguments.output)
-    classes = results["kafka_suite"]["classes"]
     totals: Counter[str] = Counter()
     for number, (test, artifact) in enumerate(tests.items(), 1):
-        test_class, _, method = test.partition("#")
         say(f"-- {number} of {len(tests)}: {test}")
-        entry = classes.setdefault(test_class, {"artifact": artifact, "tests": {}, "control": {}})
-        found = entry["control" if arguments.control else "tests"]
-        if not method:
-            found.clear()
-        if reason := rules.why_left_out(test):
-            found["(class)"] = [LEFT_OUT, reason]
-            totals[LEFT_OUT] += 1
-            say(f"{LEFT_OUT:12} {reason}")
-            store(arguments.output, results)
-            continue
-        for line, plain in suite.run(test):
-            name = test_name(line)
-            outcome = plain if arguments.control else judged(plain, _control(entry, name))
-            show(test_class, line, outcome)
-            found[name] = [*outcome] if outcome.reason else [outcome.result]
-            totals[outcome.result] += 1
+        totals += run_class(suite, rules, test, artifact, results, is_control=arguments.control)
         store(arguments.output, results)
     say("   ".join(f"{result}: {totals[result]}" for result in RESULTS))
     return 1 if totals[FAILED] else 0
+
+
+def run_class(
+    suite: SuiteRun, rules: Rules, test: str, artifact: str, results: dict[str, Any], *, is_control: bool
+) -> Counter[str]:
+    """Run a class, or a method of it, add the outcomes to the results, and return the number of each."""
+    test_class, _, method = test.partition("#")
+    entry = results["kafka_suite"]["classes"].setdefault(
+        test_class, {"artifact": artifact, "tests": {}, "control": {}}
+    )
+    found = entry["control" if is_control else "tests"]
+    if not method:
+        found.clear()
+    if reason := rules.why_left_out(test):
+        found["(class)"] = [LEFT_OUT, reason]
+        say(f"{LEFT_OUT:12} {reason}")
+        return Counter([LEFT_OUT])
+    totals: Counter[str] = Counter()
+    for line, plain in suite.run(test.rpartition(".")[2].replace("#", "."), [test]):
+        name = shown_name(line)
+        outcome = plain if is_control else judged(plain, _control(entry, name))
+        show(line, outcome)
+        found[name] = [*outcome] if outcome.reason else [outcome.result]
+        totals[outcome.result] += 1
+    return totals
 
 
 def _control(entry: dict[str, Any], name: str) -> str | None:

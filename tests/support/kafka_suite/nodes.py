@@ -6,6 +6,7 @@ one line. All clusters of a JVM are in one process, which a test starts within m
 
 from __future__ import annotations
 
+import base64
 import json
 import sys
 from collections.abc import Callable, Mapping
@@ -13,7 +14,9 @@ from typing import Any
 
 from kafkacore.broker.config.config_keys import resolve
 from kafkacore.broker.config.kafka_keys import REPLICATION_FACTORS
+from kafkacore.broker.handlers.services import BrokerServices
 from kafkacore.errors import KafkaConfigurationError
+from kafkacore.structs import TopicPartition
 from kafkacore.testing import EmbeddedCluster
 
 #: Kafka's default, because ``EmbeddedCluster`` has another one.
@@ -26,6 +29,8 @@ LISTENERS = (
     "users",
     "controller.listener.names",
 )
+#: The embedded cluster sets these itself.
+OF_THE_PROCESS = ("log.dir", "log.dirs", "node.id", "broker.id", "process.roles", "advertised.listeners")
 
 
 class Nodes:
@@ -39,6 +44,8 @@ class Nodes:
             "stop": self._stop,
             "start_node": self._start_node,
             "running": self._running,
+            "topics": self._topics,
+            "topic": self._topic,
             "close": self._close,
         }
 
@@ -55,14 +62,14 @@ class Nodes:
     def _start(self, request: Mapping[str, Any]) -> dict[str, Any]:
         count: int = request["nodes"]
         given, ignored = shared_properties(request["properties"], request["of_nodes"], count)
-        properties: dict[str, Any]
         properties, without_effect, rejected = split(DEFAULTS | given, count)
         if rejected:
             return {
                 "error": "the embedded broker rejects " + "; ".join(rejected.values()),
                 "rejected": rejected,
             }
-        cluster = EmbeddedCluster(nodes=count, node_id=0, **properties).start()
+        settings: dict[str, Any] = properties | {"node.id": 0}
+        cluster = EmbeddedCluster(nodes=count, **settings).start()
         self._count += 1
         self._clusters[self._count] = cluster
         return {
@@ -88,9 +95,42 @@ class Nodes:
         cluster = self._clusters[request["cluster"]]
         return {"nodes": [node for node in cluster.node_ids if cluster.is_up(node)]}
 
+    def _topics(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        return {"topics": self._services(request).topics.names()}
+
+    def _topic(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        services = self._services(request)
+        return {
+            "topic": self._clusters[request["cluster"]]._call(lambda: described(services, request["topic"]))
+        }
+
+    def _services(self, request: Mapping[str, Any]) -> BrokerServices:
+        return self._clusters[request["cluster"]]._services()
+
     def _close(self, request: Mapping[str, Any]) -> dict[str, Any]:
         self._clusters.pop(request["cluster"]).close()
         return {}
+
+
+def described(services: BrokerServices, topic: str) -> dict[str, Any] | None:
+    """Return the state of a topic, or ``None`` if it does not exist. Runs on the broker's thread."""
+    state = services.topics.get(topic)
+    if state is None:
+        return None
+    cluster = services.cluster
+    partitions = [TopicPartition(topic, number) for number in range(state.partition_count)]
+    return {
+        "id": base64.urlsafe_b64encode(state.topic_id.bytes).decode().rstrip("="),
+        "partitions": [
+            {
+                "leader": cluster.leader(each),
+                "epoch": cluster.leader_epoch(each),
+                "nodes": cluster.replicas(each),
+                "in_sync": cluster.in_sync(each),
+            }
+            for each in partitions
+        ],
+    }
 
 
 def shared_properties(
@@ -119,6 +159,8 @@ def split(properties: Mapping[str, str], count: int) -> tuple[dict[str, str], di
     without_effect: dict[str, str] = {}
     rejected: dict[str, str] = {}
     for name, value in properties.items():
+        if name in OF_THE_PROCESS:
+            continue
         if name in REPLICATION_FACTORS and int(value) <= count:
             continue
         used[name] = value

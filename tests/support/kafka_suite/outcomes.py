@@ -6,7 +6,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from fnmatch import fnmatchcase, translate
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,6 +21,8 @@ LEFT_OUT = "left out"
 RESULTS = (PASSED, FAILED, JAVA_OBJECTS, LEFT_OUT)
 #: Characters of an error that a result keeps.
 ERROR_LENGTH = 200
+#: A test looks into the fields of a broker's object.
+_INSIDE = re.compile(r"^java\.lang\.NoSuchFieldException")
 _ONLY_ONCE = "it runs once, as KRAFT"
 
 
@@ -53,43 +55,55 @@ class Rules:
             None,
         )
 
-    @cached_property
-    def _explained(self) -> list[tuple[re.Pattern[str], re.Pattern[str], str]]:
-        return [
-            (re.compile(rule.get("test", "")), re.compile(rule.get("error", "")), rule["reason"])
-            for rule in self.document["explained"]
-        ]
+    @property
+    def left_out_pattern(self) -> str:
+        """A regular expression for ``class#method`` of the single tests that are not run."""
+        patterns = [each for rule in self.document["left_out"] for each in rule["tests"] if "#" in each]
+        return "|".join(map(translate, patterns))
 
-    def outcome(self, test_class: str, line: Mapping[str, Any]) -> Outcome | None:
+    @property
+    def quick(self) -> list[str]:
+        """The tests that run in ``make test``."""
+        return list(self.document["quick"]["tests"])
+
+    @cached_property
+    def _explained(self) -> list[tuple[re.Pattern[str], str]]:
+        return [(re.compile(rule["evidence"]), rule["reason"]) for rule in self.document["explained"]]
+
+    def outcome(self, line: Mapping[str, Any]) -> Outcome | None:
         """Return the outcome of a test, or ``None`` if the line is not a result.
 
         Parameters
         ----------
         line:
-            A line of ``SuiteRunner``.
+            A line of ``SuiteRunner``, with what the JVM has logged during the test as ``log``.
         """
         status, error = line["status"], str(line.get("error", ""))
         if status == "started" or _ONLY_ONCE in error:
             return None
         if status == "passed":
             return Outcome(PASSED)
+        if status == "left out":
+            reason = self.why_left_out(f"{line['class']}#{line['method']}")
+            return Outcome(LEFT_OUT, reason or "")
         if status == "skipped":
             return Outcome(LEFT_OUT, "disabled by Apache Kafka")
+        if _INSIDE.search(error):
+            return Outcome(JAVA_OBJECTS, "a field of an object")
         if line.get("java_objects"):
             return Outcome(JAVA_OBJECTS, ", ".join(line["java_objects"]))
         if rejected := line.get("rejected"):
             return Outcome(LEFT_OUT, f"needs broker setting {', '.join(sorted(rejected))}")
         if needed := set(self.document["settings"]["needed"]) & set(line.get("ignored", ())):
             return Outcome(LEFT_OUT, f"needs broker setting {', '.join(sorted(needed))}")
-        shown = f"{test_class}#{line['method']} {line['name']}"
-        whole = error + str(line.get("trace", ""))
-        for test_pattern, error_pattern, reason in self._explained:
-            if test_pattern.search(shown) and error_pattern.search(whole):
+        evidence = "\n".join(str(line.get(name, "")) for name in ("error", "trace", "log"))
+        for pattern, reason in self._explained:
+            if pattern.search(evidence):
                 return Outcome(LEFT_OUT, reason)
         return Outcome(FAILED, " ".join(error.split())[:ERROR_LENGTH])
 
 
-def test_name(line: Mapping[str, Any]) -> str:
+def shown_name(line: Mapping[str, Any]) -> str:
     """Return the name of a test within its class: the method, and the number of the invocation if any."""
     number = f"[{line['number']}]" if line["number"] else ""
     return f"{line['method'] or '(class)'}{number}"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import struct
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from eventually import BUDGET_S
@@ -20,12 +22,17 @@ TEST_JARS = (
     "kafka-tools",
     "kafka_2.13",
 )
-#: A test class that contains one of these names obtains a cluster from a class that we replace.
+#: The classes that we replace. A test class that contains one of these names obtains its cluster from it. So do
+#: its subclasses.
 SEAMS = (
+    b"kafka/server/QuorumTestHarness",
     b"org/apache/kafka/common/test/ClusterInstance",
     b"org/apache/kafka/common/test/KafkaClusterTestKit",
     b"org/apache/kafka/streams/integration/utils/EmbeddedKafkaCluster",
 )
+
+#: Tags of constants in a class file.
+UTF8, CLASS = 1, 7
 
 
 @functools.cache
@@ -45,14 +52,21 @@ def compiled_parts() -> Path:
 
 
 def suite_command(
-    test: str, results: Path, log: Path, limit_s: int, *, python: str, is_control: bool
+    tests: Iterable[str],
+    results: Path,
+    log: Path,
+    limit_s: int,
+    *,
+    python: str,
+    left_out: str,
+    is_control: bool,
 ) -> list[str]:
-    """Return the command that runs a test.
+    """Return the command that runs tests in one JVM.
 
     Parameters
     ----------
-    test:
-        A class, or a class and a method: ``org.apache.kafka.clients.consumer.ConsumerBounceTest#testClose``.
+    tests:
+        Classes, or a class and a method: ``org.apache.kafka.clients.consumer.ConsumerBounceTest#testClose``.
     results:
         File for the results, a JSON object per line.
     log:
@@ -61,6 +75,8 @@ def suite_command(
         Seconds that a test may take unless it sets its own limit.
     python:
         The Python program that runs the embedded clusters.
+    left_out:
+        Regular expression for ``class#method`` of the tests that are not run.
     is_control:
         Whether to use Kafka's own brokers instead.
     """
@@ -68,12 +84,13 @@ def suite_command(
     path = ":".join([*(str(compiled_parts() / part) for part in parts), f"{suite_jars()}/*"])
     properties = [
         f"-Dkafkacore.python={python}",
+        f"-Dkafkacore.leftOut={left_out}",
         f"-Dkafkacore.log={log}",
         f"-Dlog4j2.configurationFile={LOG4J}",
     ]
     return [
         *(find_program("java"), *SHORT_LIVED, "-Xmx2g", *properties, "-cp", path),
-        *("kafkacore.suite.SuiteRunner", str(results), str(limit_s), test),
+        *("kafkacore.suite.SuiteRunner", str(results), str(limit_s), *tests),
     ]
 
 
@@ -88,8 +105,57 @@ def test_classes() -> dict[str, str]:
     found: dict[str, str] = {}
     for artifact in TEST_JARS:
         with zipfile.ZipFile(suite_jars() / f"{artifact}-{KAFKA_VERSION}-test.jar") as jar:
-            for name in jar.namelist():
-                is_test = name.endswith("Test.class") and "$" not in name
-                if is_test and any(seam in jar.read(name) for seam in SEAMS):
-                    found[name.removesuffix(".class").replace("/", ".")] = artifact
+            codes = {
+                name.removesuffix(".class"): jar.read(name)
+                for name in jar.namelist()
+                if name.endswith(".class") and "$" not in name
+            }
+        users = {name for name, code in codes.items() if any(seam in code for seam in SEAMS)}
+        base_classes = {name: base_class(code) for name, code in codes.items()}
+        for name in codes:
+            line = [name]
+            while (base := base_classes.get(line[-1])) is not None:
+                line.append(base)
+            if name.endswith("Test") and users & set(line):
+                found[name.replace("/", ".")] = artifact
     return found
+
+
+def base_class(code: bytes) -> str:
+    """Return the name of the base class in a class file (The Java Virtual Machine Specification, 4.1)."""
+    sizes = {
+        3: 4,
+        4: 4,
+        5: 8,
+        6: 8,
+        7: 2,
+        8: 2,
+        9: 4,
+        10: 4,
+        11: 4,
+        12: 4,
+        15: 3,
+        16: 2,
+        17: 4,
+        18: 4,
+        19: 2,
+        20: 2,
+    }
+    texts: dict[int, str] = {}
+    classes: dict[int, int] = {}
+    (count,) = struct.unpack_from(">H", code, 8)
+    at, index = 10, 1
+    while index < count:
+        tag = code[at]
+        if tag == UTF8:
+            (size,) = struct.unpack_from(">H", code, at + 1)
+            texts[index] = code[at + 3 : at + 3 + size].decode(errors="replace")
+            at += 3 + size
+        else:
+            if tag == CLASS:
+                (classes[index],) = struct.unpack_from(">H", code, at + 1)
+            at += 1 + sizes[tag]
+        # A long or a double takes two places.
+        index += 2 if tag in (5, 6) else 1
+    (base,) = struct.unpack_from(">H", code, at + 4)
+    return texts[classes[base]]

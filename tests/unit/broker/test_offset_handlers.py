@@ -192,6 +192,18 @@ def test_several_groups_are_answered_each_with_its_own(served: BrokerHarness) ->
     assert served.ask(OffsetFetchRequest(groups=[]), 9).groups == []
 
 
+def test_unknown_topics_come_last(served: BrokerHarness) -> None:
+    """Kafka appends them to the topics that it has found."""
+    committed(served, 10, {0: 1})
+    topics = [
+        OffsetFetchRequest.OffsetFetchRequestTopics(topic_id=each, partition_indexes=[0])
+        for each in (NOBODY, topic_id(served))
+    ]
+    group = OffsetFetchRequest.OffsetFetchRequestGroup(group_id="g", topics=topics)
+    (found,) = served.ask(OffsetFetchRequest(groups=[group]), 10).groups
+    assert [topic.topic_id for topic in found.topics] == [topic_id(served), NOBODY]
+
+
 def test_topic_id_that_nobody_has_is_refused_and_another_topics_offset_not_shown(
     served: BrokerHarness,
 ) -> None:

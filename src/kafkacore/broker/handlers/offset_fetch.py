@@ -128,8 +128,10 @@ class _Fetch:
         if code:
             return _Found(code, [])
         if group.topics is None:
-            return _Found(0, self._all(offsets, unstable))
-        return _Found(0, [self._topic(topic, offsets, unstable) for topic in group.topics])
+            return _Found(0, self._all(offsets))
+        # As in Kafka, topics that are unknown or that the client may not describe come last.
+        found = [self._topic(topic, offsets) for topic in group.topics]
+        return _Found(0, sorted(found, key=_is_refused))
 
     def _all(self, offsets: Mapping[str, TopicOffsets], unstable: Collection[Place]) -> list[_FoundTopic]:
         found = []
@@ -208,6 +210,10 @@ def _known(name: str, index: int, partitions: TopicOffsets, unstable: Collection
     if offset is None:
         return _FoundPartition(index)
     return _FoundPartition(index, offset.offset, offset.leader_epoch, offset.metadata)
+
+
+def _is_refused(topic: _FoundTopic) -> bool:
+    return any(partition.error_code for partition in topic.partitions)
 
 
 def _all_with(code: int, topic: _RequestedTopic) -> _FoundTopic:

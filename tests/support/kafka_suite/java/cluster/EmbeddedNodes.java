@@ -9,10 +9,15 @@ import java.io.File;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
+import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.config.types.Password;
 
 /**
@@ -25,6 +30,8 @@ public final class EmbeddedNodes implements AutoCloseable {
     private static BufferedWriter requests;
     private static BufferedReader answers;
 
+    private final Map<String, Object> properties;
+    private final Map<Integer, Map<String, Object>> ofNodes = new TreeMap<>();
     private final int cluster;
     private final String clusterId;
     private final Map<Integer, String> addresses = new TreeMap<>();
@@ -35,6 +42,8 @@ public final class EmbeddedNodes implements AutoCloseable {
         addTo(request.putObject("properties"), properties);
         ObjectNode single = request.putObject("of_nodes");
         ofNodes.forEach((node, given) -> addTo(single.putObject(node.toString()), given));
+        this.properties = Map.copyOf(properties);
+        ofNodes.forEach((node, given) -> this.ofNodes.put(node, Map.copyOf(given)));
         Notes.cluster();
         JsonNode started = ask(request);
         cluster = started.get("cluster").asInt();
@@ -48,6 +57,45 @@ public final class EmbeddedNodes implements AutoCloseable {
     private static void addTo(ObjectNode object, Map<String, ?> properties) {
         properties.forEach((name, value) ->
             object.put(name, value instanceof Password secret ? secret.value() : String.valueOf(value)));
+    }
+
+    /** The replicas of a partition, with the leader or -1. */
+    public record Replicas(int leader, int epoch, List<Integer> nodes, List<Integer> inSync) {
+    }
+
+    /** A topic. */
+    public record Topic(Uuid id, List<Replicas> partitions) {
+    }
+
+    /** Return the properties of a node as given. */
+    public Map<String, Object> properties(int node) {
+        Map<String, Object> given = new HashMap<>(properties);
+        given.putAll(ofNodes.getOrDefault(node, Map.of()));
+        return given;
+    }
+
+    public Set<String> topicNames() {
+        Set<String> names = new TreeSet<>();
+        ask(request("topics")).get("topics").forEach(name -> names.add(name.asText()));
+        return names;
+    }
+
+    /** Return the state of a topic, if it exists. */
+    public Optional<Topic> topic(String name) {
+        JsonNode topic = ask(request("topic").put("topic", name)).get("topic");
+        if (topic.isNull()) {
+            return Optional.empty();
+        }
+        List<Replicas> partitions = new ArrayList<>();
+        topic.get("partitions").forEach(each -> partitions.add(new Replicas(
+            each.get("leader").asInt(), each.get("epoch").asInt(), integers(each.get("nodes")), integers(each.get("in_sync")))));
+        return Optional.of(new Topic(Uuid.fromString(topic.get("id").asText()), partitions));
+    }
+
+    private static List<Integer> integers(JsonNode list) {
+        List<Integer> found = new ArrayList<>();
+        list.forEach(each -> found.add(each.asInt()));
+        return found;
     }
 
     public String clusterId() {

@@ -1,15 +1,13 @@
 package org.apache.kafka.common.test;
 
-import java.util.AbstractMap;
 import java.util.HashMap;
 import java.util.Map;
-import java.util.Set;
-import java.util.TreeSet;
 import kafka.raft.KafkaRaftManager;
 import kafka.server.BrokerServer;
 import kafka.server.ControllerServer;
 import kafkacore.suite.EmbeddedNodes;
 import kafkacore.suite.NeedsKafkaObjects;
+import kafkacore.suite.StandIns;
 import org.apache.kafka.clients.CommonClientConfigs;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.common.Uuid;
@@ -107,25 +105,12 @@ public final class KafkaClusterTestKit implements AutoCloseable {
         return nonFatalFaultHandler;
     }
 
-    /** Return a map that has the ids of the brokers but not the brokers. */
     public Map<Integer, BrokerServer> brokers() {
-        Set<Integer> ids = new TreeSet<>(nodes.brokerNodes().keySet());
-        return new AbstractMap<>() {
-            @Override
-            public Set<Integer> keySet() {
-                return ids;
-            }
+        return StandIns.brokers(embedded);
+    }
 
-            @Override
-            public int size() {
-                return ids.size();
-            }
-
-            @Override
-            public Set<Entry<Integer, BrokerServer>> entrySet() {
-                throw NeedsKafkaObjects.by("KafkaClusterTestKit.brokers");
-            }
-        };
+    public Map<Integer, ControllerServer> controllers() {
+        return Map.of(StandIns.CONTROLLER_ID, StandIns.controller(embedded));
     }
 
     @Override
@@ -146,10 +131,6 @@ public final class KafkaClusterTestKit implements AutoCloseable {
 
     public String bootstrapControllers() {
         throw NeedsKafkaObjects.by("KafkaClusterTestKit.bootstrapControllers");
-    }
-
-    public Map<Integer, ControllerServer> controllers() {
-        throw NeedsKafkaObjects.by("KafkaClusterTestKit.controllers");
     }
 
     public Controller waitForActiveController() {

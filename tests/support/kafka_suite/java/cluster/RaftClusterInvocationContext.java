@@ -1,18 +1,20 @@
 package org.apache.kafka.common.test.junit;
 
+import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.stream.Collectors;
 import kafka.server.ControllerServer;
 import kafka.server.KafkaBroker;
-import kafkacore.suite.Brokers;
 import kafkacore.suite.EmbeddedNodes;
+import kafkacore.suite.Features;
 import kafkacore.suite.NeedsKafkaObjects;
+import kafkacore.suite.StandIns;
 import org.apache.kafka.clients.admin.Admin;
-import org.apache.kafka.clients.admin.TopicDescription;
 import org.apache.kafka.clients.consumer.GroupProtocol;
 import org.apache.kafka.common.acl.AccessControlEntry;
 import org.apache.kafka.common.acl.AclBinding;
@@ -91,6 +93,17 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
         public void start() {
             if (nodes == null) {
                 nodes = new EmbeddedNodes(config.numBrokers(), properties(), config.perServerOverrideProperties());
+                setFeatures();
+            }
+        }
+
+        private void setFeatures() {
+            Map<String, Short> levels = new HashMap<>();
+            config.features().forEach((feature, level) -> levels.put(feature.featureName(), level));
+            if (!levels.isEmpty()) {
+                try (Admin admin = admin()) {
+                    Features.set(admin, levels);
+                }
             }
         }
 
@@ -132,12 +145,12 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
 
         @Override
         public void shutdownBroker(int brokerId) {
-            brokers().get(checked(brokerId)).shutdown();
+            nodes.stop(checked(brokerId));
         }
 
         @Override
         public void startBroker(int brokerId) {
-            brokers().get(checked(brokerId)).startup();
+            nodes.start(checked(brokerId));
         }
 
         private int checked(int brokerId) {
@@ -206,40 +219,34 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
 
         @Override
         public Map<Integer, KafkaBroker> brokers() {
-            return Brokers.of(nodes);
+            return new TreeMap<>(StandIns.brokers(nodes));
         }
 
         @Override
-        public Map<Integer, KafkaBroker> aliveBrokers() {
-            Set<Integer> running = nodes.runningNodes();
-            return brokers().entrySet().stream().filter(broker -> running.contains(broker.getKey()))
-                .collect(Collectors.toMap(Map.Entry::getKey, Map.Entry::getValue));
+        public Map<Integer, ControllerServer> controllers() {
+            return Map.of(StandIns.CONTROLLER_ID, StandIns.controller(nodes));
         }
 
-        // ---- What a client can ask -------------------------------------------------------------------------------------
+        @Override
+        public Set<Integer> controllerIds() {
+            return Set.of(StandIns.CONTROLLER_ID);
+        }
+
+        // ---- Waiting ---------------------------------------------------------------------------------------------------
 
         @Override
         public void waitTopicCreation(String topic, int partitions) throws InterruptedException {
             if (partitions <= 0) {
                 throw new IllegalArgumentException("Partition count must be > 0, but was " + partitions);
             }
-            try (Admin admin = admin()) {
-                TestUtils.waitForCondition(() -> {
-                    if (!admin.listTopics().names().get().contains(topic)) {
-                        return false;
-                    }
-                    TopicDescription found = admin.describeTopics(List.of(topic)).allTopicNames().get().get(topic);
-                    return found.partitions().size() == partitions;
-                }, WAIT_MS, topic + " does not have " + partitions + " partitions after " + WAIT_MS + " ms");
-            }
+            TestUtils.waitForCondition(() -> nodes.topic(topic).filter(each -> each.partitions().size() == partitions).isPresent(),
+                WAIT_MS, topic + " does not have " + partitions + " partitions after " + WAIT_MS + " ms");
         }
 
         @Override
         public void waitTopicDeletion(String topic) throws InterruptedException {
-            try (Admin admin = admin()) {
-                TestUtils.waitForCondition(() -> !admin.listTopics().names().get().contains(topic),
-                    WAIT_MS, topic + " still exists after " + WAIT_MS + " ms");
-            }
+            TestUtils.waitForCondition(() -> nodes.topic(topic).isEmpty(),
+                WAIT_MS, topic + " still exists after " + WAIT_MS + " ms");
         }
 
         @Override
@@ -248,7 +255,12 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
         }
 
         @Override
-        public void waitAcls(AclBindingFilter filter, java.util.Collection<AccessControlEntry> entries)
+        public void ensureConsistentMetadata(Collection<KafkaBroker> brokers, Collection<ControllerServer> controllers) {
+            // All nodes share one state.
+        }
+
+        @Override
+        public void waitAcls(AclBindingFilter filter, Collection<AccessControlEntry> entries)
                 throws InterruptedException {
             try (Admin admin = admin()) {
                 TestUtils.waitForCondition(() -> {
@@ -260,16 +272,6 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
         }
 
         // ---- What needs Apache Kafka in this JVM -----------------------------------------------------------------------
-
-        @Override
-        public Map<Integer, ControllerServer> controllers() {
-            throw NeedsKafkaObjects.by("ClusterInstance.controllers");
-        }
-
-        @Override
-        public Set<Integer> controllerIds() {
-            throw NeedsKafkaObjects.by("ClusterInstance.controllerIds");
-        }
 
         @Override
         public ListenerName controllerListenerName() {

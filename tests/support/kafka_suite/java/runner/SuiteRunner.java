@@ -15,32 +15,42 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.regex.Pattern;
 import org.junit.platform.engine.DiscoverySelector;
+import org.junit.platform.engine.FilterResult;
 import org.junit.platform.engine.TestExecutionResult;
+import org.junit.platform.engine.support.descriptor.ClassSource;
 import org.junit.platform.engine.support.descriptor.MethodSource;
 import org.junit.platform.launcher.LauncherDiscoveryRequest;
+import org.junit.platform.launcher.PostDiscoveryFilter;
 import org.junit.platform.launcher.TestExecutionListener;
 import org.junit.platform.launcher.TestIdentifier;
 import org.junit.platform.launcher.core.LauncherDiscoveryRequestBuilder;
 import org.junit.platform.launcher.core.LauncherFactory;
 
 /**
- * Runs a class or a method of Kafka's tests ({@code SuiteRunner RESULTS SECONDS CLASS[#METHOD]}). It appends two JSON objects per
- * test to the file RESULTS, one at the start and one with the result. A test has SECONDS to complete unless it sets its own limit.
+ * Runs classes and methods of Kafka's tests ({@code SuiteRunner RESULTS SECONDS CLASS[#METHOD]...}). It appends two JSON objects
+ * per test to the file RESULTS, one at the start and one with the result. A test has SECONDS to complete unless it sets its own
+ * limit. The property {@code kafkacore.leftOut} is a regular expression for the tests to leave out.
  */
 public final class SuiteRunner {
     private SuiteRunner() {
     }
 
     public static void main(String[] args) throws Exception {
-        String[] name = args[2].split("#");
+        List<DiscoverySelector> selectors = new ArrayList<>();
+        for (String test : List.of(args).subList(2, args.length)) {
+            String[] name = test.split("#");
+            selectors.addAll(selected(Class.forName(name[0]), name.length > 1 ? name[1] : null));
+        }
+        PrintWriter results = new PrintWriter(Files.newBufferedWriter(Path.of(args[0]), StandardCharsets.UTF_8), true);
         LauncherDiscoveryRequest request = LauncherDiscoveryRequestBuilder.request()
-            .selectors(selected(Class.forName(name[0]), name.length > 1 ? name[1] : null))
+            .selectors(selectors)
+            .filters(leftOut(results))
             .configurationParameter("junit.jupiter.execution.timeout.testable.method.default", args[1] + " s")
             .build();
-        try (PrintWriter results = new PrintWriter(Files.newBufferedWriter(Path.of(args[0]), StandardCharsets.UTF_8), true)) {
-            LauncherFactory.create().execute(request, new Listener(results));
-        }
+        LauncherFactory.create().execute(request, new Listener(results));
+        results.close();
         // A client that a failed test left open must not keep the program alive.
         Runtime.getRuntime().halt(0);
     }
@@ -61,6 +71,20 @@ public final class SuiteRunner {
             throw new IllegalArgumentException(type.getName() + " has no method " + method);
         }
         return new ArrayList<>(found.values());
+    }
+
+    /** Return a filter that excludes the tests whose {@code class#method} matches the property, and writes a line for each. */
+    private static PostDiscoveryFilter leftOut(PrintWriter results) {
+        Pattern names = Pattern.compile(System.getProperty("kafkacore.leftOut"));
+        return test -> {
+            if (test.getSource().orElse(null) instanceof MethodSource source
+                    && names.matcher(source.getClassName() + "#" + source.getMethodName()).matches()) {
+                results.println(new ObjectMapper().createObjectNode().put("status", "left out")
+                    .put("class", source.getClassName()).put("method", source.getMethodName()).put("number", ""));
+                return FilterResult.excluded("left out by name");
+            }
+            return FilterResult.included(null);
+        };
     }
 
     private static final class Listener implements TestExecutionListener {
@@ -109,10 +133,16 @@ public final class SuiteRunner {
         }
 
         private static ObjectNode described(TestIdentifier test, String status) {
-            String method = test.getSource()
-                .filter(MethodSource.class::isInstance).map(source -> ((MethodSource) source).getMethodName()).orElse("");
+            String type = "";
+            String method = "";
+            if (test.getSource().orElse(null) instanceof MethodSource source) {
+                type = source.getClassName();
+                method = source.getMethodName();
+            } else if (test.getSource().orElse(null) instanceof ClassSource source) {
+                type = source.getClassName();
+            }
             String last = test.getUniqueIdObject().getLastSegment().getValue();
-            return JSON.createObjectNode().put("status", status).put("method", method)
+            return JSON.createObjectNode().put("status", status).put("class", type).put("method", method)
                 .put("number", last.startsWith("#") ? last.substring(1) : "").put("name", test.getDisplayName());
         }
 

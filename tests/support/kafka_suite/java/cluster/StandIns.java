@@ -1,0 +1,274 @@
+package kafkacore.suite;
+
+import static org.mockito.Mockito.withSettings;
+
+import java.lang.reflect.Proxy;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Properties;
+import java.util.TreeMap;
+import java.util.concurrent.CompletableFuture;
+import kafka.cluster.Partition;
+import kafka.log.LogManager;
+import kafka.network.SocketServer;
+import kafka.raft.KafkaRaftManager;
+import kafka.server.BrokerServer;
+import kafka.server.ControllerServer;
+import kafka.server.KafkaConfig;
+import kafka.server.ReplicaManager;
+import kafka.server.SharedServer;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.Uuid;
+import org.apache.kafka.controller.Controller;
+import org.apache.kafka.controller.ResultOrError;
+import org.apache.kafka.coordinator.group.GroupCoordinator;
+import org.apache.kafka.metadata.BrokerState;
+import org.apache.kafka.metadata.KRaftMetadataCache;
+import org.apache.kafka.metadata.LeaderAndIsr;
+import org.apache.kafka.metadata.LeaderRecoveryState;
+import org.apache.kafka.raft.LogOffsetMetadata;
+import org.apache.kafka.raft.RaftLog;
+import org.apache.kafka.storage.internals.log.UnifiedLog;
+import org.mockito.MockMakers;
+import org.mockito.Mockito;
+import org.mockito.invocation.InvocationOnMock;
+import scala.Option;
+
+/**
+ * Stand-ins for the objects of Apache Kafka's brokers and controllers. They answer what most tests ask while they prepare: whether
+ * a broker runs, its port and configuration, and which partitions exist and who leads them. The answers are the state of the
+ * embedded cluster. Every other method throws {@link NeedsKafkaObjects}.
+ */
+public final class StandIns {
+    /** What Kafka's test kit uses as the id of its first controller. */
+    public static final int CONTROLLER_ID = 3000;
+
+    private StandIns() {
+    }
+
+    /** Answers the calls of some methods, by name. */
+    private interface Answers {
+        Object to(String method, Object[] arguments) throws Exception;
+    }
+
+    // ---- Brokers ---------------------------------------------------------------------------------------------------------
+
+    /** Return a broker for each node. */
+    public static Map<Integer, BrokerServer> brokers(EmbeddedNodes nodes) {
+        Map<Integer, BrokerServer> brokers = new TreeMap<>();
+        nodes.nodeIds().forEach(node -> brokers.put(node, broker(nodes, node, config(nodes, node))));
+        return brokers;
+    }
+
+    /** Return a broker that is one node of the cluster. */
+    public static BrokerServer broker(EmbeddedNodes nodes, int node, KafkaConfig config) {
+        return object(BrokerServer.class, (method, arguments) -> switch (method) {
+            case "shutdown" -> stop(nodes, node);
+            case "startup" -> start(nodes, node);
+            case "awaitShutdown" -> null;
+            case "isShutdown" -> !nodes.runningNodes().contains(node);
+            case "brokerState" -> nodes.runningNodes().contains(node) ? BrokerState.RUNNING : BrokerState.NOT_RUNNING;
+            case "clusterId" -> nodes.clusterId();
+            case "boundPort" -> nodes.port(node);
+            case "config" -> config;
+            case "socketServer" -> socketServer(nodes, node);
+            case "metadataCache" -> metadataCache(nodes);
+            case "replicaManager" -> replicaManager(nodes, node);
+            case "logManager" -> logManager(nodes, node);
+            case "groupCoordinator" -> groupCoordinator(config);
+            case "sharedServer" -> sharedServer();
+            default -> throw NeedsKafkaObjects.by("KafkaBroker." + method);
+        });
+    }
+
+    private static Object stop(EmbeddedNodes nodes, int node) {
+        nodes.stop(node);
+        return null;
+    }
+
+    private static Object start(EmbeddedNodes nodes, int node) {
+        nodes.start(node);
+        return null;
+    }
+
+    private static KafkaConfig config(EmbeddedNodes nodes, int node) {
+        Map<String, Object> properties = new HashMap<>(nodes.properties(node));
+        properties.put("node.id", String.valueOf(node));
+        properties.put("process.roles", "broker");
+        properties.putIfAbsent("controller.listener.names", "CONTROLLER");
+        properties.putIfAbsent("controller.quorum.bootstrap.servers", "localhost:9093");
+        properties.computeIfPresent("listener.security.protocol.map", (name, map) -> map + ",CONTROLLER:PLAINTEXT");
+        properties.computeIfPresent("listeners",
+            (name, listeners) -> listeners.toString().replace(":0", ":" + nodes.port(node)));
+        properties.putIfAbsent("inter.broker.listener.name", listener(properties));
+        return new KafkaConfig(properties, false);
+    }
+
+    private static String listener(Map<String, Object> properties) {
+        return properties.getOrDefault("listeners", "PLAINTEXT://").toString().split("://")[0];
+    }
+
+    private static SocketServer socketServer(EmbeddedNodes nodes, int node) {
+        return object(SocketServer.class, (method, arguments) -> switch (method) {
+            case "boundPort" -> nodes.port(node);
+            default -> throw NeedsKafkaObjects.by("SocketServer." + method);
+        });
+    }
+
+    private static GroupCoordinator groupCoordinator(KafkaConfig config) {
+        return implementation(GroupCoordinator.class, (method, arguments) -> {
+            if (!method.equals("groupMetadataTopicConfigs")) {
+                throw NeedsKafkaObjects.by("GroupCoordinator." + method);
+            }
+            Properties properties = new Properties();
+            properties.put("cleanup.policy", "compact");
+            properties.put("compression.type", "producer");
+            properties.put("segment.bytes", String.valueOf(config.groupCoordinatorConfig().offsetsTopicSegmentBytes()));
+            return properties;
+        });
+    }
+
+    private static SharedServer sharedServer() {
+        return object(SharedServer.class, (method, arguments) -> {
+            if (!method.equals("loader")) {
+                throw NeedsKafkaObjects.by("SharedServer." + method);
+            }
+            // Tests wait until the loader, if there is one, has applied all metadata. All nodes share one state here.
+            return null;
+        });
+    }
+
+    // ---- Topics and partitions -------------------------------------------------------------------------------------------
+
+    private static KRaftMetadataCache metadataCache(EmbeddedNodes nodes) {
+        return object(KRaftMetadataCache.class, (method, arguments) -> switch (method) {
+            case "numPartitions" -> nodes.topic((String) arguments[0]).map(topic -> topic.partitions().size());
+            case "getLeaderAndIsr" -> partition(nodes, new TopicPartition((String) arguments[0], (Integer) arguments[1]))
+                .map(each -> new LeaderAndIsr(each.leader(), each.epoch(), each.inSync(), LeaderRecoveryState.RECOVERED, 0));
+            case "hasAliveBroker" -> nodes.runningNodes().contains(arguments[0]);
+            case "getAllTopics" -> nodes.topicNames();
+            case "getTopicId" -> nodes.topic((String) arguments[0]).map(EmbeddedNodes.Topic::id).orElse(Uuid.ZERO_UUID);
+            case "contains" -> arguments[0] instanceof TopicPartition partition
+                ? partition(nodes, partition).isPresent() : nodes.topic((String) arguments[0]).isPresent();
+            default -> throw NeedsKafkaObjects.by("MetadataCache." + method);
+        });
+    }
+
+    private static Optional<EmbeddedNodes.Replicas> partition(EmbeddedNodes nodes, TopicPartition partition) {
+        return nodes.topic(partition.topic()).filter(topic -> partition.partition() < topic.partitions().size())
+            .map(topic -> topic.partitions().get(partition.partition()));
+    }
+
+    private static ReplicaManager replicaManager(EmbeddedNodes nodes, int node) {
+        return object(ReplicaManager.class, (method, arguments) -> {
+            if (!method.equals("onlinePartition")) {
+                throw NeedsKafkaObjects.by("ReplicaManager." + method);
+            }
+            return hosted(nodes, node, (TopicPartition) arguments[0]).map(StandIns::partition).map(Option::apply)
+                .orElse(Option.empty());
+        });
+    }
+
+    private static LogManager logManager(EmbeddedNodes nodes, int node) {
+        return object(LogManager.class, (method, arguments) -> switch (method) {
+            case "getLog" -> hosted(nodes, node, (TopicPartition) arguments[0]).map(each -> Option.apply(log()))
+                .orElse(Option.empty());
+            case "getLog$default$2" -> false;
+            default -> throw NeedsKafkaObjects.by("LogManager." + method);
+        });
+    }
+
+    /** A replica on a node. */
+    private record Hosted(EmbeddedNodes.Replicas replicas, boolean isLeader) {
+    }
+
+    private static Optional<Hosted> hosted(EmbeddedNodes nodes, int node, TopicPartition partition) {
+        return partition(nodes, partition).filter(each -> each.nodes().contains(node))
+            .map(each -> new Hosted(each, each.leader() == node));
+    }
+
+    private static Partition partition(Hosted hosted) {
+        return object(Partition.class, (method, arguments) -> switch (method) {
+            case "isLeader" -> hosted.isLeader();
+            case "leaderLogIfLocal" -> hosted.isLeader() ? Option.apply(log()) : Option.empty();
+            case "log" -> Option.apply(log());
+            default -> throw NeedsKafkaObjects.by("Partition." + method);
+        });
+    }
+
+    private static UnifiedLog log() {
+        return object(UnifiedLog.class, (method, arguments) -> {
+            throw NeedsKafkaObjects.by("UnifiedLog." + method);
+        });
+    }
+
+    // ---- The controller --------------------------------------------------------------------------------------------------
+
+    /** Return a controller that knows the topics of the cluster. */
+    public static ControllerServer controller(EmbeddedNodes nodes) {
+        return object(ControllerServer.class, (method, arguments) -> switch (method) {
+            case "clusterId" -> nodes.clusterId();
+            case "raftManager" -> raftManager();
+            case "controller" -> implementation(Controller.class, (name, given) -> topics(nodes, name, given));
+            default -> throw NeedsKafkaObjects.by("ControllerServer." + method);
+        });
+    }
+
+    private static KafkaRaftManager<?> raftManager() {
+        RaftLog log = implementation(RaftLog.class, (method, arguments) -> {
+            if (!method.equals("endOffset")) {
+                throw NeedsKafkaObjects.by("RaftLog." + method);
+            }
+            return new LogOffsetMetadata(0);
+        });
+        return object(KafkaRaftManager.class, (method, arguments) -> {
+            if (!method.equals("raftLog")) {
+                throw NeedsKafkaObjects.by("KafkaRaftManager." + method);
+            }
+            return log;
+        });
+    }
+
+    private static Object topics(EmbeddedNodes nodes, String method, Object[] arguments) {
+        switch (method) {
+            case "findAllTopicIds": {
+                Map<String, Uuid> found = new HashMap<>();
+                nodes.topicNames().forEach(name -> nodes.topic(name).ifPresent(topic -> found.put(name, topic.id())));
+                return CompletableFuture.completedFuture(found);
+            }
+            case "findTopicIds": {
+                Map<String, ResultOrError<Uuid>> found = new HashMap<>();
+                for (Object name : (Iterable<?>) arguments[1]) {
+                    nodes.topic(name.toString()).ifPresent(
+                        topic -> found.put(name.toString(), new ResultOrError<>(topic.id())));
+                }
+                return CompletableFuture.completedFuture(found);
+            }
+            default:
+                throw NeedsKafkaObjects.by("Controller." + method);
+        }
+    }
+
+    // ---- Objects with answers ----------------------------------------------------------------------------------------------
+
+    private static <T> T object(Class<T> type, Answers answers) {
+        return Mockito.mock(type, withSettings().mockMaker(MockMakers.SUBCLASS).stubOnly()
+            .defaultAnswer((InvocationOnMock call) -> answered(answers, call.getMock(), call.getMethod().getName(),
+                call.getArguments())));
+    }
+
+    private static <T> T implementation(Class<T> type, Answers answers) {
+        return type.cast(Proxy.newProxyInstance(StandIns.class.getClassLoader(), new Class<?>[] {type},
+            (proxy, method, arguments) -> answered(answers, proxy, method.getName(), arguments)));
+    }
+
+    private static Object answered(Answers answers, Object self, String method, Object[] arguments) throws Exception {
+        return switch (method) {
+            case "toString" -> "a stand-in for an object of Apache Kafka";
+            case "hashCode" -> System.identityHashCode(self);
+            case "equals" -> self == arguments[0];
+            default -> answers.to(method, arguments);
+        };
+    }
+}

@@ -1,0 +1,35 @@
+"""A few of Apache Kafka's own tests pass on the embedded cluster; ``make kafka-suite`` runs all of them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from kafka_suite.__main__ import SuiteRun
+from kafka_suite.outcomes import JAVA_OBJECTS, PASSED, Outcome, Rules, shown_name
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+
+NEEDS_OBJECTS = (
+    "org.apache.kafka.clients.consumer.ConsumerIntegrationTest"
+    "#testSingleCoordinatorOwnershipAfterPartitionReassignment"
+)
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> SuiteRun:
+    return SuiteRun(Rules.load(), is_control=False, limit_s=120, logs=tmp_path, python=sys.executable)
+
+
+def test_quick_tests_pass(suite: SuiteRun) -> None:
+    """Each test has started a cluster, so none has passed without a broker."""
+    found = list(suite.run("quick", Rules.load().quick))
+    assert len(found) >= len(Rules.load().quick)
+    assert [(shown_name(line), outcome) for line, outcome in found if outcome.result != PASSED] == []
+    assert [shown_name(line) for line, _ in found if line["clusters"] < 1] == []
+
+
+def test_java_objects_are_reported(suite: SuiteRun) -> None:
+    ((_, outcome),) = suite.run("objects", [NEEDS_OBJECTS])
+    assert outcome == Outcome(JAVA_OBJECTS, "KafkaBroker.metrics")
