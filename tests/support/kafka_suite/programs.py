@@ -22,8 +22,8 @@ TEST_JARS = (
     "kafka-tools",
     "kafka_2.13",
 )
-#: The classes that we replace. A test class that contains one of these names obtains its cluster from it. So do
-#: its subclasses.
+#: The classes that we replace. A test class that contains one of these names obtains its cluster from it, and
+#: so do its subclasses.
 SEAMS = (
     b"kafka/server/QuorumTestHarness",
     b"org/apache/kafka/common/test/ClusterInstance",

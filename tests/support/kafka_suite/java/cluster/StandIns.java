@@ -161,12 +161,11 @@ public final class StandIns {
     }
 
     private static ReplicaManager replicaManager(EmbeddedNodes nodes, int node) {
-        return object(ReplicaManager.class, (method, arguments) -> {
-            if (!method.equals("onlinePartition")) {
-                throw NeedsKafkaObjects.by("ReplicaManager." + method);
-            }
-            return hosted(nodes, node, (TopicPartition) arguments[0]).map(StandIns::partition).map(Option::apply)
-                .orElse(Option.empty());
+        return object(ReplicaManager.class, (method, arguments) -> switch (method) {
+            case "onlinePartition" -> hosted(nodes, node, (TopicPartition) arguments[0]).map(StandIns::partition)
+                .map(Option::apply).orElse(Option.empty());
+            case "logManager" -> logManager(nodes, node);
+            default -> throw NeedsKafkaObjects.by("ReplicaManager." + method);
         });
     }
 
@@ -191,6 +190,7 @@ public final class StandIns {
     private static Partition partition(Hosted hosted) {
         return object(Partition.class, (method, arguments) -> switch (method) {
             case "isLeader" -> hosted.isLeader();
+            case "getLeaderEpoch" -> hosted.replicas().epoch();
             case "leaderLogIfLocal" -> hosted.isLeader() ? Option.apply(log()) : Option.empty();
             case "log" -> Option.apply(log());
             default -> throw NeedsKafkaObjects.by("Partition." + method);

@@ -21,10 +21,9 @@ public final class Notes {
         JAVA_OBJECTS.clear();
         IGNORED.clear();
         REJECTED.clear();
-        clusters = 0;
     }
 
-    /** Note that the test has started a cluster. */
+    /** Note that a test or a class of tests has started a cluster. */
     public static void cluster() {
         clusters++;
     }
@@ -56,6 +55,7 @@ public final class Notes {
         return REJECTED;
     }
 
+    /** Return how many clusters have been started in this JVM. */
     static int clusters() {
         return clusters;
     }
