@@ -111,7 +111,7 @@ class SuiteRun:
                 yield line
             elif is_over:
                 if java.returncode != 0:
-                    error = f"the JVM exited with status {java.returncode}"
+                    error = f"the JVM exited with status {java.returncode}, see its log"
                     yield {**running, "status": "failed", "error": error}
                 return
             elif time.monotonic() - last_at > self._limit_s + BETWEEN_S:
@@ -139,6 +139,8 @@ def selected(patterns: list[str]) -> dict[str, str]:
         ]
         if not classes:
             raise SystemExit(f"no test class of Apache Kafka {KAFKA_VERSION} matches {name}")
+        if method and len(classes) > 1:
+            raise SystemExit(f"{name}#{method} is ambiguous, write the package: {', '.join(classes)}")
         for each in classes:
             found[each + hash_sign + method] = test_classes()[each]
     return found

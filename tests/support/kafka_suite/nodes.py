@@ -117,19 +117,26 @@ def described(services: BrokerServices, topic: str) -> dict[str, Any] | None:
     state = services.topics.get(topic)
     if state is None:
         return None
-    cluster = services.cluster
-    partitions = [TopicPartition(topic, number) for number in range(state.partition_count)]
     return {
         "id": base64.urlsafe_b64encode(state.topic_id.bytes).decode().rstrip("="),
         "partitions": [
-            {
-                "leader": cluster.leader(each),
-                "epoch": cluster.leader_epoch(each),
-                "nodes": cluster.replicas(each),
-                "in_sync": cluster.in_sync(each),
-            }
-            for each in partitions
+            described_partition(services, TopicPartition(topic, number))
+            for number in range(state.partition_count)
         ],
+    }
+
+
+def described_partition(services: BrokerServices, partition: TopicPartition) -> dict[str, Any]:
+    """Return the replicas and the offsets of a partition."""
+    cluster, log = services.cluster, services.topics.log(partition)
+    return {
+        "leader": cluster.leader(partition),
+        "epoch": cluster.leader_epoch(partition),
+        "nodes": cluster.replicas(partition),
+        "in_sync": cluster.in_sync(partition),
+        "start": log.log_start_offset,
+        "high_watermark": log.high_watermark,
+        "end": log.log_end_offset,
     }
 
 

@@ -19,8 +19,9 @@ from kafkacore.errors import (
     UnsupportedCompressionTypeError,
 )
 from kafkacore.protocol.generated.fetch import FetchRequest
+from kafkacore.protocol.generated.list_offsets import ListOffsetsRequest
 from kafkacore.protocol.generated.produce import ProduceRequest
-from kafkacore.structs import TopicPartition
+from kafkacore.structs import OffsetSpec, TopicPartition
 
 PARTITION = TopicPartition("t", 0)
 OTHER = BrokerNode(2, "other.example", 9093, "rack-b")
@@ -187,3 +188,22 @@ def test_topic_that_is_zstd_is_not_given_to_clients_that_are_not(broker: BrokerH
     assert refused.error_code == UnsupportedCompressionTypeError.errno
     assert not refused.records
     assert answered(ask(broker, 10, fetch_offset=0)).error_code == 0
+
+
+@pytest.mark.parametrize(("replica_id", "is_served"), [(-1, False), (1, False), (-2, True)])
+def test_only_a_debugging_client_lists_offsets_of_a_follower(
+    broker: BrokerHarness, replica_id: int, is_served: bool
+) -> None:
+    """A follower has a replica, and a node without one refuses debugging clients too."""
+    broker.cluster.place("t", [[OTHER.node_id, broker.config.node_id]])
+    move_leader(broker)
+    assert listed(broker, replica_id) == (0 if is_served else NotLeaderForPartitionError.errno)
+    broker.cluster.place("t", [[OTHER.node_id]])
+    assert listed(broker, replica_id) == NotLeaderForPartitionError.errno
+
+
+def listed(broker: BrokerHarness, replica_id: int) -> int:
+    wanted = ListOffsetsRequest.ListOffsetsPartition(partition_index=0, timestamp=OffsetSpec.EARLIEST)
+    topic = ListOffsetsRequest.ListOffsetsTopic(name="t", partitions=[wanted])
+    response = broker.ask(ListOffsetsRequest(replica_id=replica_id, topics=[topic]))
+    return int(response.topics[0].partitions[0].error_code)

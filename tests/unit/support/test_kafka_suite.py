@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -42,11 +43,20 @@ def test_left_out_by_class_and_by_method() -> None:
         (line(ignored={"metric.reporters": ""}), Outcome(LEFT_OUT, "needs broker setting metric.reporters")),
         (line(error="x", ignored={"num.io.threads": ""}), Outcome(FAILED, "x")),
         (line(error="late", log="it does not support it"), Outcome(LEFT_OUT, "needs a protocol")),
+        (line(error="java.lang.NoSuchFieldException: pool"), Outcome(JAVA_OBJECTS, "a field of an object")),
+        (line("left out", method="testA"), Outcome(LEFT_OUT, "not served")),
         (line("skipped"), Outcome(LEFT_OUT, "disabled by Apache Kafka")),
     ],
 )
 def test_outcome(given: dict[str, Any], expected: Outcome | None) -> None:
     assert RULES.outcome(given) == expected
+
+
+def test_left_out_pattern_matches_single_tests_only() -> None:
+    pattern = re.compile(RULES.left_out_pattern)
+    assert pattern.match("kafka.OneTest#testA")
+    assert not pattern.match("kafka.OneTest#testAB")
+    assert not pattern.match("kafka.ShareTest#testA")
 
 
 def test_control_decides_whether_a_failure_counts() -> None:

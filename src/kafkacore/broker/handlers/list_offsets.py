@@ -29,6 +29,8 @@ from kafkacore.structs import (
 
 EARLIEST_PENDING_UPLOAD = -6
 UNKNOWN = -1
+#: Replica ID of Kafka's tools that compare the replicas of a partition. They may also ask a follower.
+DEBUGGING_REPLICA_ID = -2
 FIRST_VERSION_WITH_EPOCH = 4
 
 #: Special timestamp → first version that supports it.
@@ -93,8 +95,8 @@ def _answer(
             raise UnsupportedVersionError(
                 f"ListOffsets v{version} does not support the timestamp {requested.timestamp}"
             )
-        log = services.cluster.led_log(topic_partition, request.node_id, requested.current_leader_epoch)
-        found: list[TimestampAndOffset] = []
+        log = _asked_log(topic_partition, requested.current_leader_epoch, request, services)
+        found: list[tuple[int, int]] = []
         search = partial(_search, log, requested.timestamp, read_committed, found)
         if _is_searched(requested.timestamp):
             yield search
@@ -109,6 +111,18 @@ def _answer(
         offset=offset,
         leader_epoch=epoch if version >= FIRST_VERSION_WITH_EPOCH else UNKNOWN,
     )
+
+
+def _asked_log(
+    topic_partition: TopicPartition,
+    epoch: int,
+    request: Request[ListOffsetsRequest],
+    services: TopicServices,
+) -> UnifiedLog:
+    """Return the log of a partition, which this node must lead unless the client is a debugging tool."""
+    if request.message.replica_id == DEBUGGING_REPLICA_ID:
+        return services.cluster.hosted_log(topic_partition, request.node_id)
+    return services.cluster.led_log(topic_partition, request.node_id, epoch)
 
 
 def _is_searched(timestamp: int) -> bool:

@@ -59,8 +59,9 @@ public final class EmbeddedNodes implements AutoCloseable {
             object.put(name, value instanceof Password secret ? secret.value() : String.valueOf(value)));
     }
 
-    /** The replicas of a partition, with the leader or -1. */
-    public record Replicas(int leader, int epoch, List<Integer> nodes, List<Integer> inSync) {
+    /** The replicas of a partition, with the leader or -1, and the offsets of its log, which all replicas share. */
+    public record Replicas(
+            int leader, int epoch, List<Integer> nodes, List<Integer> inSync, long start, long highWatermark, long end) {
     }
 
     /** A topic. */
@@ -88,7 +89,8 @@ public final class EmbeddedNodes implements AutoCloseable {
         }
         List<Replicas> partitions = new ArrayList<>();
         topic.get("partitions").forEach(each -> partitions.add(new Replicas(
-            each.get("leader").asInt(), each.get("epoch").asInt(), integers(each.get("nodes")), integers(each.get("in_sync")))));
+            each.get("leader").asInt(), each.get("epoch").asInt(), integers(each.get("nodes")), integers(each.get("in_sync")),
+            each.get("start").asLong(), each.get("high_watermark").asLong(), each.get("end").asLong())));
         return Optional.of(new Topic(Uuid.fromString(topic.get("id").asText()), partitions));
     }
 

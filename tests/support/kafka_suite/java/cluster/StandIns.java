@@ -164,6 +164,7 @@ public final class StandIns {
         return object(ReplicaManager.class, (method, arguments) -> switch (method) {
             case "onlinePartition" -> hosted(nodes, node, (TopicPartition) arguments[0]).map(StandIns::partition)
                 .map(Option::apply).orElse(Option.empty());
+            case "localLog", "getLog" -> log(nodes, node, (TopicPartition) arguments[0]);
             case "logManager" -> logManager(nodes, node);
             default -> throw NeedsKafkaObjects.by("ReplicaManager." + method);
         });
@@ -171,8 +172,7 @@ public final class StandIns {
 
     private static LogManager logManager(EmbeddedNodes nodes, int node) {
         return object(LogManager.class, (method, arguments) -> switch (method) {
-            case "getLog" -> hosted(nodes, node, (TopicPartition) arguments[0]).map(each -> Option.apply(log()))
-                .orElse(Option.empty());
+            case "getLog" -> log(nodes, node, (TopicPartition) arguments[0]);
             case "getLog$default$2" -> false;
             default -> throw NeedsKafkaObjects.by("LogManager." + method);
         });
@@ -191,15 +191,23 @@ public final class StandIns {
         return object(Partition.class, (method, arguments) -> switch (method) {
             case "isLeader" -> hosted.isLeader();
             case "getLeaderEpoch" -> hosted.replicas().epoch();
-            case "leaderLogIfLocal" -> hosted.isLeader() ? Option.apply(log()) : Option.empty();
-            case "log" -> Option.apply(log());
+            case "leaderReplicaIdOpt" -> Option.apply(hosted.replicas().leader());
+            case "leaderLogIfLocal" -> hosted.isLeader() ? Option.apply(log(hosted.replicas())) : Option.empty();
+            case "log" -> Option.apply(log(hosted.replicas()));
             default -> throw NeedsKafkaObjects.by("Partition." + method);
         });
     }
 
-    private static UnifiedLog log() {
-        return object(UnifiedLog.class, (method, arguments) -> {
-            throw NeedsKafkaObjects.by("UnifiedLog." + method);
+    private static Option<UnifiedLog> log(EmbeddedNodes nodes, int node, TopicPartition partition) {
+        return hosted(nodes, node, partition).map(each -> Option.apply(log(each.replicas()))).orElse(Option.empty());
+    }
+
+    private static UnifiedLog log(EmbeddedNodes.Replicas replicas) {
+        return object(UnifiedLog.class, (method, arguments) -> switch (method) {
+            case "logStartOffset" -> replicas.start();
+            case "highWatermark" -> replicas.highWatermark();
+            case "logEndOffset" -> replicas.end();
+            default -> throw NeedsKafkaObjects.by("UnifiedLog." + method);
         });
     }
 
