@@ -216,8 +216,8 @@ class BrokerResponseError(KafkaError):
         # The text may come from the broker.
         detail = printable(super().__str__())
         if not self.message:
-            # It stands for several errors, which the text names, or for none that has a code.
-            return detail or type(self).__name__
+            # Several errors of a broker in one.
+            return detail
         return f"[Error {self.errno}] {self.message}" + (f": {detail}" if detail else "")
 
 

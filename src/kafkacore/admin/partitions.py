@@ -27,6 +27,7 @@ from kafkacore.errors import (
     ElectionNotNeededError,
     KafkaError,
     NotControllerError,
+    PolicyViolationError,
     ThrottlingQuotaExceededError,
     UnsupportedVersionError,
     for_code,
@@ -187,8 +188,8 @@ class PartitionAdmin:
         failed = {tp: result for tp, result in results.items() if isinstance(result, KafkaError)}
         if len(failed) > 1:
             raise BrokerResponseError(
-                f"the records of {len(failed)} partitions were not deleted: "
-                + ", ".join(f"{partition_name(tp)} ({type(error).__name__})" for tp, error in failed.items())
+                "records of several partitions were not deleted: "
+                + ", ".join(str(error) for error in failed.values())
             )
         return raised_first(results)
 
@@ -404,7 +405,12 @@ def _deleted(
         for partition in topic.partitions:
             tp = TopicPartition(topic.name, partition.partition_index)
             if partition.error_code:
-                yield tp, error_of(partition.error_code, None, f"records of {partition_name(tp)}")
+                reason = (
+                    ": the cleanup.policy of the topic does not include delete"
+                    if partition.error_code == PolicyViolationError.errno
+                    else ""
+                )
+                yield tp, error_of(partition.error_code, None, f"records of {partition_name(tp)}{reason}")
                 continue
             yield (
                 tp,

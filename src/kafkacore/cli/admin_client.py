@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -13,19 +14,24 @@ from kafkacore.errors import IllegalArgumentError, KafkaConfigurationError
 if TYPE_CHECKING:
     from kafkacore.admin import KafkaAdminClient
 
-
-def admin_client(arguments: argparse.Namespace) -> KafkaAdminClient:
-    """Return an admin client with the settings from the command-line arguments."""
-    # Imported here, so that ``--help`` does not load the client.
-    from kafkacore.admin import KafkaAdminClient
-
-    return KafkaAdminClient(**client_settings(arguments, "request_timeout_ms", "bootstrap_timeout_ms"))
+logger = logging.getLogger(__name__)
 
 
 @contextmanager
-def usage_errors() -> Iterator[None]:
-    """Report a value that the admin client rejects as an invalid command-line argument."""
+def admin_client(arguments: argparse.Namespace) -> Iterator[KafkaAdminClient]:
+    """Yield an admin client with the settings of the arguments, and close it.
+
+    A value that the admin client does not accept is reported as a wrong argument of the command.
+    """
+    # Imported here, so that the help of a command loads no client.
+    from kafkacore.admin import KafkaAdminClient
+
+    settings = client_settings(arguments, "request_timeout_ms", "bootstrap_timeout_ms")
     try:
-        yield
-    except IllegalArgumentError as error:
+        with KafkaAdminClient(**settings) as admin:
+            yield admin
+    except UnicodeEncodeError:
+        raise
+    except (IllegalArgumentError, ValueError) as error:
+        logger.debug("the admin client refused a value", exc_info=True)
         raise KafkaConfigurationError(str(error)) from None

@@ -10,7 +10,7 @@ import socket
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import cast
+from typing import NoReturn, cast
 
 from kafkacore.client.addresses import parse_bootstrap_servers, resolve_host
 from kafkacore.client.proxy import Proxy, client_proxy
@@ -19,6 +19,7 @@ from kafkacore.errors import KafkaConfigurationError, KafkaError
 from kafkacore.security import Secret
 from kafkacore.security.settings import proxy_url_or_none
 from kafkacore.settings import Config
+from kafkacore.structs import INT64_MAX
 from kafkacore.text import did_you_mean
 
 DEFAULT_BOOTSTRAP = "localhost:9092"
@@ -70,7 +71,7 @@ class CommandParser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        if args is not None and not args and any(action.required for action in self._actions):
+        if args is not None and not args and any(map(_is_needed, self._actions)):
             # The command has no arguments but needs some, for example `kafkacore consume`.
             self.print_help(sys.stderr)
             self.exit(2)
@@ -79,6 +80,11 @@ class CommandParser(argparse.ArgumentParser):
             self.error(self._refusal(unknown[0].partition("=")[0]))
         return parsed, unknown
 
+    def error(self, message: str) -> NoReturn:
+        """Exit with status 2 and one sentence. argparse would print the usage, too, which hides it."""
+        hint = "" if "; " in message else f"; see {self.prog} --help"
+        self.exit(2, f"{self.prog}: error: {message}{hint}\n")
+
     def _refusal(self, unknown: str) -> str:
         if not unknown.startswith("-"):
             return f"unexpected argument {unknown!r}; see {self.prog} --help"
@@ -86,6 +92,12 @@ class CommandParser(argparse.ArgumentParser):
             name for name, action in self._option_string_actions.items() if action.help != argparse.SUPPRESS
         ]
         return f"unknown option {unknown}; " + did_you_mean(unknown, shown, f"see {self.prog} --help")
+
+
+def _is_needed(action: argparse.Action) -> bool:
+    """Return whether a command line must have this argument."""
+    # argparse marks positional arguments that may occur any number of times as required.
+    return action.required and action.nargs != argparse.ZERO_OR_MORE
 
 
 def add_command(
@@ -241,9 +253,23 @@ def seconds(text: str) -> float:
 
 
 def natural(text: str) -> int:
-    """Parse a whole number that is not negative, for argparse."""
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 0 or more")
+    """Parse a whole number from 0 to 2^63 - 1, for argparse."""
+    return _bounded(text, INT64_MAX)
+
+
+def natural_up_to(most: int) -> Callable[[str], int]:
+    """Return a parser for argparse, of whole numbers from 0 to ``most``."""
+    return lambda text: _bounded(text, most)
+
+
+def _bounded(text: str, most: int) -> int:
+    # The length is checked first, because Python refuses to convert long texts.
+    if not text.isdecimal() or len(text.lstrip("0")) > len(str(most)) or int(text) > most:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a whole number of 0 or more"
+            if not text.isdecimal()
+            else f"{text} is too large; the maximum is {most}"
+        )
     return int(text)
 
 

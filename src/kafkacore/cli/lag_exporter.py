@@ -9,9 +9,10 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
-from kafkacore.cli.common import CommandParser, Commands, add_command, seconds
+from kafkacore.cli.common import CommandError, CommandParser, Commands, add_command, seconds
 from kafkacore.cli.connection import add_bootstrap, client_settings
 from kafkacore.cli.interrupts import asked_to_stop
+from kafkacore.cli.tables import print_rows
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.errors import KafkaConfigurationError, KafkaError
 from kafkacore.structs import printable
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from kafkacore.admin.lag import ClusterLag, LagReader
     from kafkacore.admin.lag_collector import LagCollector
+    from kafkacore.metrics.prometheus import Exporter
 
 EXAMPLES = """  kafkacore lag-exporter --once
   kafkacore lag-exporter --json --groups 'orders-.*'
@@ -31,6 +33,7 @@ The user needs permission to describe the cluster, the groups and the topics. It
 """
 DEFAULT_LISTEN = "127.0.0.1:9308"
 DEFAULT_INTERVAL_S = 30.0
+_PARTITION_COLUMNS = ("topic", "partition", "offset", "end_offset", "lag", "lag_seconds")
 #: Pause between two checks of whether the command must stop.
 _SLICE_MS = 250.0
 
@@ -87,7 +90,6 @@ def run(arguments: argparse.Namespace) -> int:
         return _print_json(lag) if arguments.json else _print_table(lag)
     try:
         from kafkacore.admin.lag_collector import LagCollector
-        from kafkacore.metrics.prometheus import Exporter
     except ImportError as error:
         raise KafkaConfigurationError(
             f"lag-exporter needs Prometheus's client ({error}): run pip install 'kafkacore[prometheus]', or "
@@ -104,12 +106,21 @@ def run(arguments: argparse.Namespace) -> int:
     ):
         reader = admin.lag_reader(arguments.groups, arguments.topics)
         look(reader, collector, settings["request_timeout_ms"])
-        with Exporter(collector, port, host) as exporter:
+        with _exporter(collector, port, host) as exporter:
             shown = f"[{host}]" if ":" in host else host
             print(f"kafkacore: serving http://{shown}:{exporter.port}/metrics", file=sys.stderr, flush=True)
             while not wait(arguments.interval * 1000, stops, SYSTEM_CLOCK):
                 look(reader, collector, settings["request_timeout_ms"])
     return 0
+
+
+def _exporter(collector: LagCollector, port: int, host: str) -> Exporter:
+    from kafkacore.metrics.prometheus import Exporter
+
+    try:
+        return Exporter(collector, port, host)
+    except OSError as error:
+        raise CommandError(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
 
 
 def look(reader: LagReader, collector: LagCollector, timeout_ms: float) -> None:
@@ -171,31 +182,25 @@ def _print_json(lag: ClusterLag) -> int:
 
 def _print_table(lag: ClusterLag) -> int:
     """Print a line per partition, and errors on standard error. Return 1 if there is an error."""
-    rows = [("GROUP", "STATE", "MEMBERS", "TOPIC", "PARTITION", "OFFSET", "END", "LAG", "SECONDS")]
+    rows: list[dict[str, object]] = []
     for group in lag.groups:
-        start = (printable(group.group), printable(group.state) or "-", _number(group.members))
+        start = {"group": group.group, "state": group.state, "members": group.members}
         rows += [
-            (
-                *start,
-                printable(each.topic),
-                str(each.partition),
-                str(each.offset),
-                str(each.end_offset),
-                str(each.lag),
-                _number(each.lag_seconds),
-            )
+            start
+            | {
+                "topic": each.topic,
+                "partition": each.partition,
+                "offset": each.offset,
+                "end_offset": each.end_offset,
+                "lag": each.lag,
+                "lag_seconds": None if each.lag_seconds is None else round(each.lag_seconds, 1),
+            }
             for each in group.partitions
-        ] or [(*start, *"-" * 6)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        print("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
+        ] or [start | dict.fromkeys(_PARTITION_COLUMNS)]
+    print_rows(rows)
     for error in lag.errors:
         print(f"kafkacore: {error.kind} {printable(error.name)}: {error.error}", file=sys.stderr)
     return 1 if lag.errors else 0
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1f}" if isinstance(value, float) else str(value)
 
 
 # ---- Arguments -----------------------------------------------------------------------------------------

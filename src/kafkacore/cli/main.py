@@ -98,11 +98,22 @@ def build_parser(prog: str = PROG) -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None, prog: str = PROG) -> int:
     """Run a command; the entry point of the console script ``kafkacore``."""
+    _open_closed_streams()
     with suppress(KeyboardInterrupt), _interruptible():
         return _run(argv, prog)
     # This is not called in an except clause, where the traceback would keep objects alive, such as the pipe
     # whose closing stops a JVM.
     return _interrupted()
+
+
+def _open_closed_streams() -> None:
+    """Open standard streams that the parent process has closed, such as with ``>&-``, on the null device.
+
+    Python sets a closed stream to ``None``, and the next socket or file would get its number.
+    """
+    sys.stdin = sys.stdin or open(os.devnull, encoding="utf-8")  # noqa: SIM115 - open until the process ends
+    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
 
 
 def _run(argv: Sequence[str] | None, prog: str) -> int:
@@ -116,6 +127,9 @@ def _run(argv: Sequence[str] | None, prog: str) -> int:
         return 0
     except KafkaConfigurationError as error:
         return _failed(str(error), EXIT_USAGE)
+    except UnicodeEncodeError as error:
+        # Python keeps bytes of arguments that are not UTF-8 as surrogates.
+        return _failed(f"{error.object!r} is not valid UTF-8", EXIT_USAGE)
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         return _failed(f"{place}{error.strerror}" if error.strerror else str(error), EXIT_FAILED)
@@ -168,6 +182,9 @@ def _interrupted() -> int:
     # If the interrupt arrived during exec(), which dataclasses use, Python records it, and `python -m` would
     # exit by the signal instead of with our status. Another exec() clears this record.
     exec("")  # noqa: S102 - empty code
+    if sys.stderr.isatty():
+        # The terminal has printed ^C, or the command has asked for a password.
+        print(file=sys.stderr)
     return _failed("interrupted", EXIT_INTERRUPTED)
 
 

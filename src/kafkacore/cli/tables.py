@@ -47,7 +47,7 @@ def print_rows(rows: Sequence[Row], as_json: bool = False, columns: Sequence[str
         return
     names = columns or tuple(rows[0])
     cells = [[_cell(row[name]) for name in names] for row in rows]
-    is_number = [all(row[name] is None or type(row[name]) is int for row in rows) for name in names]
+    is_number = [all(row[name] is None or type(row[name]) in (int, float) for row in rows) for name in names]
     print_columns([name.replace("_", "-") for name in names], cells, is_number)
 
 

@@ -16,6 +16,7 @@ from kafkacore.cli.common import (
     add_command,
     assignment,
     natural,
+    natural_up_to,
     no_topic,
 )
 from kafkacore.cli.config_rows import COLUMNS, config_rows
@@ -26,7 +27,7 @@ from kafkacore.cli.times import timestamp_ms
 from kafkacore.cli.topic_partitions import METAVAR, described_topics, partitions_of, topic_argument
 from kafkacore.errors import KafkaConfigurationError, KafkaError
 from kafkacore.settings import Config
-from kafkacore.structs import TopicPartition, printable
+from kafkacore.structs import INT16_MAX, INT32_MAX, TopicPartition, printable
 
 if TYPE_CHECKING:
     from kafkacore.admin import KafkaAdminClient
@@ -81,11 +82,14 @@ def _add_arguments(action: argparse.ArgumentParser, name: str) -> None:
         )
     if name == "create":
         action.add_argument(
-            "--partitions", type=natural, default=-1, help="number of partitions (default: the broker's)"
+            "--partitions",
+            type=natural_up_to(INT32_MAX),
+            default=-1,
+            help="number of partitions (default: the broker's)",
         )
         action.add_argument(
             "--replication-factor",
-            type=natural,
+            type=natural_up_to(INT16_MAX),
             default=-1,
             help="number of replicas (default: the broker's)",
         )
@@ -108,7 +112,10 @@ def _add_arguments(action: argparse.ArgumentParser, name: str) -> None:
         )
     if name == "add-partitions":
         action.add_argument(
-            "--partitions", type=natural, required=True, help="new number of partitions of the topic"
+            "--partitions",
+            type=natural_up_to(INT32_MAX),
+            required=True,
+            help="number of partitions that the topic is to have",
         )
     if name == "delete-records":
         action.add_argument(

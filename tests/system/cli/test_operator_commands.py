@@ -158,6 +158,14 @@ def test_topic_grows_and_loses_its_oldest_records(run):
     assert json.loads(run("topics delete cli-growing --json")[1]) == [{"topic": "cli-growing", "error": None}]
 
 
+def test_compacted_topic_keeps_its_records(run):
+    assert run("topics create cli-compacted --partitions 2 --config cleanup.policy=compact")[0] == 0
+    status, shown, said = run("topics delete-records cli-compacted --all-records")
+    assert (status, shown, said.count("\n")) == (1, "", 1)
+    assert said.startswith("kafkacore: records of several partitions were not deleted: [Error 44] POLICY_")
+    assert "records of cli-compacted-1: the cleanup.policy of the topic does not include delete" in said
+
+
 def test_configuration_is_altered_and_reset(run):
     alter = "configs alter topic cli-orders --set segment.ms=70000 --append cleanup.policy=compact"
     assert run(f"{alter} --validate-only --json")[0] == 0
@@ -229,10 +237,21 @@ def test_quota_is_deleted(run):
         ("transactions abort cli-orders:0", 2, "give either --start-offset, or --producer-id"),
         ("transactions abort cli-orders:0 --start-offset 3", 1, "no open transaction of cli-orders-0"),
         ("log-dirs nowhere", 1, "topic 'nowhere' does not exist"),
+        ("configs describe broker x", 2, "the broker's id, not 'x'"),
+        ("configs alter broker-logger x --set a=INFO", 2, "the broker's id, not 'x'"),
+        ("groups describe \udcff", 2, "is not valid Unicode"),
+        ("consume \udcff --exit", 2, "'\\udcff' is not valid UTF-8"),
+        ("quotas describe --user \udcff", 2, "'\\udcff' is not valid UTF-8"),
+        (
+            "topics delete-records cli-orders --before-offset 99",
+            1,
+            "OFFSET_OUT_OF_RANGE: records of cli-orders-0",
+        ),
+        ("lag-exporter --listen {broker}", 1, "cannot listen on 127.0.0.1:"),
     ],
 )
-def test_wrong_argument_is_one_sentence(run, words, status, sentence):
-    printed = run(words)
+def test_wrong_argument_is_one_sentence(run, broker, words, status, sentence):
+    printed = run(words.format(broker=broker.bootstrap_servers))
     assert (printed[0], printed[1], sentence in printed[2]) == (status, "", True), printed
     assert printed[2].count("\n") == 1
 

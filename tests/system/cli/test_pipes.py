@@ -35,6 +35,20 @@ def test_records_go_through_pipes(our_broker):
     assert done.stdout == b"a=1,1,from=pipe\0b=,0,from=pipe\0c=null,-1,from=pipe\0a=1\n"
 
 
+def test_stream_that_is_closed_is_like_the_null_device(our_broker, make_topic):
+    topic = make_topic([b"one"])
+    done = shell(
+        f"""
+        kafkacore topics list >&-
+        kafkacore consume {topic} --from-beginning --exit >&-
+        kafkacore produce {topic} <&-
+        ! kafkacore topics list -b 127.0.0.1:1 2>&-
+        """,
+        our_broker.bootstrap_servers,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
 def test_records_are_printed_on_a_terminal(our_broker, make_topic):
     topic = make_topic([b"one", b"two"])
     ours, terminal = pty.openpty()

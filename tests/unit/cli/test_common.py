@@ -12,6 +12,7 @@ from kafkacore.cli.common import (
     assignment,
     get_bytes,
     natural,
+    natural_up_to,
     put_bytes,
     require_listener,
 )
@@ -90,3 +91,13 @@ def test_what_is_not_base64_is_refused():
 def test_malformed_argument_is_named(parse, text):
     with pytest.raises(argparse.ArgumentTypeError, match="is not"):
         parse(text)
+
+
+@pytest.mark.parametrize(
+    ("parse", "most"), [(natural, 2**63 - 1), (natural_up_to(2**31 - 1), 2**31 - 1), (natural_up_to(7), 7)]
+)
+def test_number_has_a_maximum(parse, most):
+    assert parse(f"000{most}") == most
+    for text in (str(most + 1), "9" * 5000):
+        with pytest.raises(argparse.ArgumentTypeError, match=f"is too large; the maximum is {most}$"):
+            parse(text)

@@ -27,7 +27,7 @@ def test_table_has_a_line_per_partition(capsys: pytest.CaptureFixture[str]) -> N
     assert lag_exporter._print_table(LAG) == 1
     shown = capsys.readouterr()
     assert [line.split() for line in shown.out.splitlines()] == [
-        ["GROUP", "STATE", "MEMBERS", "TOPIC", "PARTITION", "OFFSET", "END", "LAG", "SECONDS"],
+        ["group", "state", "members", "topic", "partition", "offset", "end-offset", "lag", "lag-seconds"],
         ["g\\x1b", "Stable", "1", "t", "0", "3", "5", "2", "61.2"],
         ["g\\x1b", "Stable", "1", "t", "1", "5", "5", "0", "0.0"],
         ["idle", "Empty", "-", "-", "-", "-", "-", "-", "-"],

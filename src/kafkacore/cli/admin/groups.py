@@ -18,7 +18,7 @@ from kafkacore.cli.admin.offset_plan import (
     plan_from_file,
     read_offsets,
 )
-from kafkacore.cli.admin_client import admin_client, usage_errors
+from kafkacore.cli.admin_client import admin_client
 from kafkacore.cli.common import CommandError, CommandParser, Commands, add_command, natural
 from kafkacore.cli.connection import add_bootstrap
 from kafkacore.cli.tables import add_json, print_json, print_note, print_rows, raise_failures
@@ -142,7 +142,7 @@ def _add_reset(action: argparse.ArgumentParser) -> None:
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    with admin_client(arguments) as admin, usage_errors():
+    with admin_client(arguments) as admin:
         listed = admin.list_groups(states_filter=arguments.state, types_filter=arguments.type)
     rows = [
         {

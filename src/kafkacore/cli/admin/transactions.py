@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from kafkacore.cli.admin_client import admin_client, usage_errors
-from kafkacore.cli.common import CommandError, CommandParser, Commands, add_command, natural
+from kafkacore.cli.admin_client import admin_client
+from kafkacore.cli.common import CommandError, CommandParser, Commands, add_command, natural, natural_up_to
 from kafkacore.cli.connection import add_bootstrap
 from kafkacore.cli.tables import add_json, print_json, print_rows
 from kafkacore.cli.times import duration_ms, iso_time
 from kafkacore.cli.topic_partitions import METAVAR, partitions_of, topic_argument
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import KafkaConfigurationError
-from kafkacore.structs import TopicPartition, partition_name, printable
+from kafkacore.structs import INT16_MAX, INT32_MAX, TopicPartition, partition_name, printable
 
 if TYPE_CHECKING:
     from kafkacore.admin import AbortTransactionSpec, KafkaAdminClient
@@ -105,21 +105,13 @@ def _add_arguments(action: argparse.ArgumentParser, name: str) -> None:
         action.add_argument(
             "--start-offset", type=natural, metavar="OFFSET", help="first offset of the transaction"
         )
+        action.add_argument("--producer-id", type=natural, metavar="ID", help="instead of --start-offset")
         action.add_argument(
-            "--producer-id",
-            type=natural,
-            metavar="ID",
-            help="producer of the transaction, instead of --start-offset",
-        )
-        action.add_argument(
-            "--producer-epoch",
-            type=natural,
-            metavar="EPOCH",
-            help="producer epoch; required with --producer-id",
+            "--producer-epoch", type=natural_up_to(INT16_MAX), metavar="EPOCH", help="with --producer-id"
         )
         action.add_argument(
             "--coordinator-epoch",
-            type=natural,
+            type=natural_up_to(INT32_MAX),
             default=-1,
             metavar="EPOCH",
             help="coordinator epoch, with --producer-id (default: not checked)",
@@ -127,7 +119,7 @@ def _add_arguments(action: argparse.ArgumentParser, name: str) -> None:
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    with admin_client(arguments) as admin, usage_errors():
+    with admin_client(arguments) as admin:
         listed = admin.list_transactions(
             producer_id_filters=arguments.producer_id,
             state_filters=arguments.state,
