@@ -83,6 +83,10 @@ class GroupType(EnumHelper, StrEnum):
     STREAMS = "streams"
 
 
+#: Types that :meth:`GroupAdmin.description_of_each` describes. ListGroups has types since Kafka 3.8.
+DESCRIBED_TYPES: Final = frozenset({GroupType.CLASSIC, GroupType.CONSUMER, ""})
+
+
 class MemberToRemove:
     """A member to remove from its group.
 

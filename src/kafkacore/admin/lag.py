@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeVar
 
-from kafkacore.admin.groups import GroupAdmin, GroupDescription, GroupListing, GroupType
+from kafkacore.admin.groups import DESCRIBED_TYPES, GroupAdmin, GroupDescription, GroupListing, GroupType
 from kafkacore.admin.offset_timeline import OffsetTimeline
 from kafkacore.admin.partitions import PartitionAdmin
 from kafkacore.clock import Clock
@@ -120,6 +120,19 @@ class ClusterLag:
     duration_ms: float
 
 
+def committed_offsets(fetched: Mapping[TopicPartition, OffsetAndMetadata]) -> dict[TopicPartition, int]:
+    """Return the committed offsets. A broker returns -1 for a partition without one."""
+    return {tp: found.offset for tp, found in fetched.items() if found.offset >= 0}
+
+
+def records_behind(offset: int, end_offset: int) -> int:
+    """Return the number of records from a committed offset to the end of the log.
+
+    It is 0 if the log has lost records after they were committed, and ends before the offset.
+    """
+    return max(end_offset - offset, 0)
+
+
 class LagReader:
     """Reads the lag of groups repeatedly, and remembers end offsets to estimate the ages of records.
 
@@ -214,8 +227,7 @@ class LagReader:
     def _describe(
         self, listings: Mapping[str, GroupListing], errors: list[LagError], timeout_ms: float
     ) -> dict[str, GroupDescription]:
-        # The requests below cannot describe streams groups, for which Kafka has another request.
-        groups = [group for group, each in listings.items() if each["group_type"] != GroupType.STREAMS]
+        groups = [group for group, each in listings.items() if each["group_type"] in DESCRIBED_TYPES]
         if not groups:
             return {}
         return _values(errors, "group", self._groups.description_of_each(groups, None, timeout_ms), str)
@@ -236,9 +248,9 @@ class LagReader:
         )
         return {
             group: {
-                tp: found.offset
-                for tp, found in offsets.items()
-                if found.offset >= 0 and self._topic_pattern.fullmatch(tp.topic)
+                tp: offset
+                for tp, offset in committed_offsets(offsets).items()
+                if self._topic_pattern.fullmatch(tp.topic)
             }
             for group, offsets in fetched.items()
         }
@@ -280,7 +292,7 @@ class LagReader:
     def _lag(self, tp: TopicPartition, offset: int, end: int, now_ms: float) -> PartitionLag:
         written_ms = self._timelines[tp].written_ms(offset)
         seconds = None if written_ms is None else max(now_ms - written_ms, 0.0) / 1000
-        return PartitionLag(*tp, offset, end, max(end - offset, 0), seconds if offset < end else 0.0)
+        return PartitionLag(*tp, offset, end, records_behind(offset, end), seconds if offset < end else 0.0)
 
 
 def _values(

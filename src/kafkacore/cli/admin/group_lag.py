@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 #: State of a group that does not exist.
 DEAD = "Dead"
+#: Types of groups whose protocol is not that of consumers, and Apache Kafka's tools for them.
+OTHER_PROTOCOLS = {"share": "kafka-share-groups.sh", "streams": "kafka-streams-groups.sh"}
 
 
 @dataclass(frozen=True)
@@ -67,28 +69,47 @@ def described_groups(
     Raises
     ------
     CommandError
-        If a group does not exist, or the broker does not describe it.
+        If a group does not exist, is of another protocol, or the broker does not describe it.
     """
     described = admin.describe_groups(group_ids)
     for group, description in described.items():
         if description["error"] and description["group_state"] != DEAD:
             raise CommandError(f"group {group!r}: {description['error']}")
         if description["group_state"] == DEAD:
+            refuse_other_protocols(admin, group)
             raise CommandError(
                 f"group {group!r} does not exist on {arguments.bootstrap}: see `kafkacore groups list`"
             )
     return described
 
 
+def refuse_other_protocols(admin: KafkaAdminClient, group: str) -> None:
+    """Check that a group without a description does not exist, instead of having another protocol.
+
+    Raises
+    ------
+    CommandError
+        If it is a share or streams group. The message names the tool for it.
+    """
+    for each in admin.list_groups():
+        if each["group_id"] == group and (kind := each["group_type"].lower()) in OTHER_PROTOCOLS:
+            raise CommandError(
+                f"group {group!r} is a {kind} group, which this command does not handle: use "
+                f"{OTHER_PROTOCOLS[kind]} --group {group}"
+            )
+
+
 def group_lags(
     admin: KafkaAdminClient, arguments: argparse.Namespace, group_ids: Iterable[str]
 ) -> list[GroupLag]:
-    """Return groups with their members and lag."""
+    """Return groups with their lag."""
+    from kafkacore.admin.lag import committed_offsets
+
     described = described_groups(admin, arguments, group_ids)
     if not described:
         return []
     committed = {
-        group: {tp: each.offset for tp, each in offsets.items() if each.offset >= 0}
+        group: committed_offsets(offsets)
         for group, offsets in admin.list_group_offsets(list(described)).items()
     }
     owners = {group: _owners(description) for group, description in described.items()}
@@ -126,6 +147,8 @@ def _group_lag(
     owners: dict[TopicPartition, MemberDescription],
     ends: dict[TopicPartition, int],
 ) -> GroupLag:
+    from kafkacore.admin.lag import records_behind
+
     partitions = []
     for tp in sorted({*committed, *owners}):
         current, end, owner = committed.get(tp), ends.get(tp), owners.get(tp)
@@ -135,7 +158,7 @@ def _group_lag(
                 tp.partition,
                 current,
                 end,
-                None if current is None or end is None else end - current,
+                None if current is None or end is None else records_behind(current, end),
                 owner["member_id"] if owner else None,
                 owner["client_host"] if owner else None,
                 owner["client_id"] if owner else None,

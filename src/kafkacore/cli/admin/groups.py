@@ -8,7 +8,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kafkacore.cli.admin.group_lag import DEAD, GroupLag, described_groups, group_lags
+from kafkacore.cli.admin.group_lag import (
+    DEAD,
+    OTHER_PROTOCOLS,
+    GroupLag,
+    described_groups,
+    group_lags,
+    refuse_other_protocols,
+)
 from kafkacore.cli.admin.offset_plan import (
     OffsetMove,
     Target,
@@ -44,8 +51,6 @@ EXAMPLES = """  kafkacore groups list --state Stable
 """
 #: States in which a group has no members, so that its offsets can be changed.
 _INACTIVE = ("Empty", DEAD)
-#: Types of groups that have committed offsets. Brokers before Kafka 3.8 return an empty type.
-_TYPES = ("classic", "consumer", "")
 _LAG_COLUMNS = (
     "group", "topic", "partition", "current_offset", "log_end_offset", "lag", "member_id", "host",
     "client_id",
@@ -163,9 +168,10 @@ def _describe(arguments: argparse.Namespace) -> int:
     with admin_client(arguments) as admin:
         names = arguments.group
         if arguments.all:
-            # Leave out share groups and streams groups, which other requests describe.
             names = sorted(
-                each["group_id"] for each in admin.list_groups() if each["group_type"].lower() in _TYPES
+                each["group_id"]
+                for each in admin.list_groups()
+                if each["group_type"].lower() not in OTHER_PROTOCOLS
             )
         groups = group_lags(admin, arguments, names)
     if arguments.json:
@@ -201,6 +207,8 @@ def _reset(arguments: argparse.Namespace) -> int:
         raise KafkaConfigurationError("give either --topic, --all-topics, or --from-file")
     with admin_client(arguments) as admin:
         state = admin.describe_groups([arguments.group])[arguments.group]["group_state"]
+        if state == DEAD:
+            refuse_other_protocols(admin, arguments.group)
         moves = _planned(admin, arguments)
         if arguments.execute:
             if state not in _INACTIVE:

@@ -50,8 +50,9 @@ class OffsetMove:
 
 def committed_offsets(admin: KafkaAdminClient, group: str) -> dict[TopicPartition, int]:
     """Return all committed offsets of a group."""
-    found = admin.list_group_offsets({group: None}).get(group, {})
-    return {tp: each.offset for tp, each in found.items() if each.offset >= 0}
+    from kafkacore.admin import lag
+
+    return lag.committed_offsets(admin.list_group_offsets({group: None}).get(group, {}))
 
 
 def plan(

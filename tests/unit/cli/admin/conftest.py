@@ -58,7 +58,14 @@ class FakeAdmin:
 
     def describe_groups(self, group_ids: Iterable[str]) -> dict[str, Any]:
         missing = {"error": "GROUP_ID_NOT_FOUND", "group_state": "Dead"}
-        return {group: self.groups.get(group, missing) for group in group_ids}
+        return {
+            group: missing if found["group_type"] in ("share", "streams") else found
+            for group in group_ids
+            for found in [self.groups.get(group, missing | {"group_type": ""})]
+        }
+
+    def list_groups(self) -> list[dict[str, Any]]:
+        return [{"group_id": group, "group_type": each["group_type"]} for group, each in self.groups.items()]
 
     def list_group_offsets(self, specs: Iterable[str]) -> dict[str, dict[TopicPartition, OffsetAndMetadata]]:
         return {

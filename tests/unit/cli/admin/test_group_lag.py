@@ -46,6 +46,21 @@ def test_member_that_is_no_consumer_has_no_partitions(admin, arguments):
 def test_group_that_is_not_there_is_named(admin, arguments):
     with pytest.raises(CommandError, match=r"^group 'nope' does not exist on localhost:9092: see"):
         group_lags(admin, arguments, ["nope"])
-    admin.groups["secret"] = {"error": "GROUP_AUTHORIZATION_FAILED", "group_state": ""}
+    secret = {"error": "GROUP_AUTHORIZATION_FAILED", "group_state": "", "group_type": "classic"}
+    admin.groups["secret"] = secret
     with pytest.raises(CommandError, match=r"^group 'secret': GROUP_AUTHORIZATION_FAILED$"):
         group_lags(admin, arguments, ["secret"])
+
+
+@pytest.mark.parametrize("kind", ["share", "streams"])
+def test_group_of_another_protocol_names_its_tool(admin, arguments, kind):
+    admin.groups["app"] = {"group_type": kind}
+    sentence = rf"^group 'app' is a {kind} group, .* use kafka-{kind}-groups\.sh --group app$"
+    with pytest.raises(CommandError, match=sentence):
+        group_lags(admin, arguments, ["app"])
+
+
+def test_lag_is_zero_where_the_log_ends_before_the_offset(admin, arguments):
+    admin.add_topic("orders", (0, 3))
+    admin.add_group("billing", {("orders", 0): 5})
+    assert group_lags(admin, arguments, ["billing"])[0].lag == 0
