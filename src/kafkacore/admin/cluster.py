@@ -283,7 +283,9 @@ class ClusterAdmin:
         ]
 
     def alter_replica_log_dirs(
-        self, assignments: Mapping[TopicPartitionReplica | tuple[str, int, int], str], timeout_ms: float
+        self,
+        assignments: Mapping[TopicPartitionReplica, str] | Mapping[tuple[str, int, int], str],
+        timeout_ms: float,
     ) -> dict[TopicPartitionReplica, type[BrokerResponseError]]:
         """Move replicas between the log directories of their brokers."""
         given = mapping("replica_assignments", assignments, "replicas to paths")

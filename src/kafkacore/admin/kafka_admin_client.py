@@ -1093,7 +1093,7 @@ class KafkaAdminClient:
 
     def alter_replica_log_dirs(
         self,
-        replica_assignments: Mapping[TopicPartitionReplica | tuple[str, int, int], str],
+        replica_assignments: Mapping[TopicPartitionReplica, str] | Mapping[tuple[str, int, int], str],
         timeout_ms: float | None = None,
     ) -> dict[TopicPartitionReplica, type[BrokerResponseError]]:
         """Move replicas to other log directories of their brokers.

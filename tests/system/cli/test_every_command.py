@@ -60,6 +60,7 @@ ROWS = {
     "quotas alter": "--user {own} --set producer_byte_rate=5",
     "log-dirs": "",
     "elect-leaders": "--all",
+    "reassign generate": "{own} --brokers 1",
     "reassign plan": "{folder}/moves.json",
     "reassign verify": "{folder}/moves.json",
     "reassign list": "",

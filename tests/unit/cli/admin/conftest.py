@@ -8,7 +8,13 @@ from typing import Any
 
 import pytest
 
-from kafkacore.structs import OffsetAndMetadata, OffsetAndTimestamp, OffsetSpec, TopicPartition
+from kafkacore.structs import (
+    OffsetAndMetadata,
+    OffsetAndTimestamp,
+    OffsetSpec,
+    TopicPartition,
+    TopicPartitionReplica,
+)
 
 
 class FakeAdmin:
@@ -22,6 +28,13 @@ class FakeAdmin:
         self.groups: dict[str, dict[str, Any]] = {}
         self.committed: dict[str, dict[TopicPartition, int]] = {}
         self.replicas: dict[TopicPartition, list[int]] = {}
+        self.racks: dict[int, str | None] = dict.fromkeys((1, 2, 3))
+        #: Type and name of a resource → its own configuration.
+        self.configs: dict[tuple[str, str], dict[str, str]] = {}
+        #: Name of a resource → error of a change.
+        self.refusals: dict[str, str] = {}
+        #: Outcomes of the next changes of log directories.
+        self.log_dir_errors: list[Any] = []
 
     def add_topic(self, topic: str, *logs: tuple[int, int]) -> None:
         for number, log in enumerate(logs):
@@ -54,7 +67,37 @@ class FakeAdmin:
         ]
 
     def describe_cluster(self) -> dict[str, Any]:
-        return {"brokers": [{"broker_id": number} for number in (1, 2, 3)]}
+        return {"brokers": [{"broker_id": number, "rack": rack} for number, rack in self.racks.items()]}
+
+    def describe_configs(self, resources: Iterable[Any], config_filter: str) -> dict[str, Any]:
+        return {
+            kind: {
+                each.name: {
+                    config: {"value": value, "config_source": f"DYNAMIC_{kind.upper()}_CONFIG"}
+                    for config, value in self.configs.get((kind, each.name), {}).items()
+                    if config in each.configs
+                }
+                for each in resources
+                if each.resource_type.name.lower() == kind
+            }
+            for kind in ("broker", "topic")
+        }
+
+    def alter_configs(self, resources: Iterable[Any], raise_on_unknown: bool) -> dict[str, dict[str, str]]:
+        outcome: dict[str, dict[str, str]] = {"broker": {}, "topic": {}}
+        for each in resources:
+            kind = each.resource_type.name.lower()
+            outcome[kind][each.name] = self.refusals.get(each.name, "OK")
+            values = self.configs.setdefault((kind, each.name), {})
+            for config, change in each.configs.items():
+                if isinstance(change, str):
+                    values[config] = change
+                else:
+                    del values[config]
+        return outcome
+
+    def alter_replica_log_dirs(self, wanted: Mapping[TopicPartitionReplica, str]) -> dict[Any, Any]:
+        return {replica: self.log_dir_errors.pop(0) for replica in wanted}
 
     def describe_groups(self, group_ids: Iterable[str]) -> dict[str, Any]:
         missing = {"error": "GROUP_ID_NOT_FOUND", "group_state": "Dead"}

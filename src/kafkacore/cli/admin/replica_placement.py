@@ -1,0 +1,82 @@
+"""Place the replicas of a topic on brokers and racks, as Kafka's ``StripedReplicaPlacer`` does."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from itertools import cycle
+
+
+class _Rack:
+    """The brokers of a rack, from which each partition takes some in turn."""
+
+    def __init__(self, brokers: list[int], offset: int) -> None:
+        self._brokers = brokers
+        self._offset = offset
+        self._taken = 0
+        self._partition = 0
+
+    def take(self, partition: int) -> int | None:
+        """Return the next broker, or ``None`` if the partition has a replica on each."""
+        if partition != self._partition:
+            self._partition = partition
+            self._offset = (self._offset + 1) % len(self._brokers)
+            self._taken = 0
+        if self._taken == len(self._brokers):
+            return None
+        self._taken += 1
+        return self._brokers[(self._offset + self._taken - 1) % len(self._brokers)]
+
+    def shuffle(self, chosen: random.Random) -> None:
+        chosen.shuffle(self._brokers)
+
+
+class StripedReplicaPlacer:
+    """Places the partitions of one topic.
+
+    The replicas of a partition are on different racks as long as a rack is left, and leaders are spread
+    evenly over the racks and over the brokers of a rack. Kafka's placer starts to count the partitions again
+    after each round of leaders, and may then skip a broker; this one does not.
+
+    Parameters
+    ----------
+    racks:
+        Broker → rack. Brokers without a rack are in a rack together.
+    chosen:
+        Source of the first rack and brokers, which differ between topics.
+    """
+
+    def __init__(self, racks: Mapping[int, str | None], chosen: random.Random) -> None:
+        by_rack: dict[str, list[int]] = {}
+        for broker, rack in sorted(racks.items()):
+            by_rack.setdefault(rack or "", []).append(broker)
+        self._racks = [
+            _Rack(brokers, chosen.randrange(len(brokers))) for _, brokers in sorted(by_rack.items())
+        ]
+        self._offset = chosen.randrange(len(self._racks))
+        self._broker_count = len(racks)
+        self._chosen = chosen
+        self._placed = 0
+
+    def place(self, replication_factor: int) -> list[int]:
+        """Return the brokers of the next partition. The first of them is the preferred leader.
+
+        Parameters
+        ----------
+        replication_factor:
+            Number of replicas, at most the number of brokers.
+        """
+        if self._placed and self._placed % self._broker_count == 0:
+            # Further partitions are not to be on the same sets of brokers again.
+            self._chosen.shuffle(self._racks)
+            for rack in self._racks:
+                rack.shuffle(self._chosen)
+        replicas: list[int] = []
+        for rack in cycle(self._racks[self._offset :] + self._racks[: self._offset]):
+            if len(replicas) == replication_factor:
+                break
+            if (broker := rack.take(self._placed)) is not None:
+                replicas.append(broker)
+        self._offset = (self._offset + 1) % len(self._racks)
+        self._placed += 1
+        return replicas
