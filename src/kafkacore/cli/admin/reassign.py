@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import random
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,7 +22,7 @@ from kafkacore.cli.common import CommandError, CommandParser, Commands, add_comm
 from kafkacore.cli.connection import add_bootstrap
 from kafkacore.cli.tables import add_json, print_json, print_note, print_rows, raise_failures
 from kafkacore.cli.topic_partitions import TopicArgument, described_topics, partitions_of
-from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.structs import TopicPartition, TopicPartitionReplica, partition_name
 
@@ -225,7 +224,7 @@ def proposed(
     admin: KafkaAdminClient,
     arguments: argparse.Namespace,
     topics: Iterable[str],
-    chosen: random.Random | None = None,
+    clock: Clock = SYSTEM_CLOCK,
 ) -> list[Move]:
     """Return moves that spread the replicas of topics evenly over the brokers of ``--brokers``.
 
@@ -233,7 +232,7 @@ def proposed(
     ----------
     topics:
         Names of the topics.
-    chosen:
+    clock:
         Source of the first brokers, which are random so that the first partitions of many topics are not all
         on the same ones.
 
@@ -243,7 +242,6 @@ def proposed(
         If a topic or broker does not exist, there are more replicas than brokers, or only some brokers have a
         rack.
     """
-    chosen = chosen or random.Random()  # noqa: S311 - not a secret
     racks = _racks(admin, arguments.brokers)
     if arguments.disable_rack_aware:
         racks = dict.fromkeys(racks)
@@ -262,7 +260,7 @@ def proposed(
                 f"topic {topic['name']!r} has {factor} replicas of each partition: give at least as many "
                 "--brokers"
             )
-        placer = StripedReplicaPlacer(racks, chosen)
+        placer = StripedReplicaPlacer(racks, clock)
         moves += [
             _move(
                 TopicPartition(str(topic["name"]), partition["partition_index"]),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping
 from itertools import cycle
+
+from kafkacore.clock import Clock
 
 
 class _Rack:
@@ -27,8 +28,8 @@ class _Rack:
         self._taken += 1
         return self._brokers[(self._offset + self._taken - 1) % len(self._brokers)]
 
-    def shuffle(self, chosen: random.Random) -> None:
-        chosen.shuffle(self._brokers)
+    def shuffle(self, clock: Clock) -> None:
+        clock.random.shuffle(self._brokers)
 
 
 class StripedReplicaPlacer:
@@ -42,20 +43,20 @@ class StripedReplicaPlacer:
     ----------
     racks:
         Broker → rack. Brokers without a rack are in a rack together.
-    chosen:
+    clock:
         Source of the first rack and brokers, which differ between topics.
     """
 
-    def __init__(self, racks: Mapping[int, str | None], chosen: random.Random) -> None:
+    def __init__(self, racks: Mapping[int, str | None], clock: Clock) -> None:
         by_rack: dict[str, list[int]] = {}
         for broker, rack in sorted(racks.items()):
             by_rack.setdefault(rack or "", []).append(broker)
         self._racks = [
-            _Rack(brokers, chosen.randrange(len(brokers))) for _, brokers in sorted(by_rack.items())
+            _Rack(brokers, clock.random.randrange(len(brokers))) for _, brokers in sorted(by_rack.items())
         ]
-        self._offset = chosen.randrange(len(self._racks))
+        self._offset = clock.random.randrange(len(self._racks))
         self._broker_count = len(racks)
-        self._chosen = chosen
+        self._clock = clock
         self._placed = 0
 
     def place(self, replication_factor: int) -> list[int]:
@@ -68,9 +69,9 @@ class StripedReplicaPlacer:
         """
         if self._placed and self._placed % self._broker_count == 0:
             # Further partitions are not to be on the same sets of brokers again.
-            self._chosen.shuffle(self._racks)
+            self._clock.random.shuffle(self._racks)
             for rack in self._racks:
-                rack.shuffle(self._chosen)
+                rack.shuffle(self._clock)
         replicas: list[int] = []
         for rack in cycle(self._racks[self._offset :] + self._racks[: self._offset]):
             if len(replicas) == replication_factor:

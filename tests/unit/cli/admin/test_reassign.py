@@ -1,7 +1,6 @@
 """Plans of reassignments: what a file moves, what it must contain, and when it is complete."""
 
 import json
-import random
 
 import pytest
 
@@ -11,6 +10,7 @@ from kafkacore.cli.admin.reassignment_file import assignment_json, read_assignme
 from kafkacore.cli.common import CommandError
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.structs import TopicPartition, TopicPartitionReplica
+from kafkacore.testing import VirtualClock
 
 ORDERS = TopicPartition("orders", 0)
 
@@ -93,7 +93,7 @@ def test_proposal_keeps_the_number_of_replicas(admin, arguments):
     admin.add_topic("orders", (0, 5), (0, 5), (0, 5))
     admin.replicas = {TopicPartition("orders", number): [1, 2] for number in range(3)}
     arguments.brokers, arguments.disable_rack_aware = [2, 3], False
-    moves = proposed(admin, arguments, ["orders"], random.Random(1))
+    moves = proposed(admin, arguments, ["orders"], VirtualClock(seed=1))
     assert [sorted(move.new_replicas) for move in moves] == [[2, 3]] * 3
     assert {move.new_replicas[0] for move in moves} == {2, 3}
 
