@@ -3,6 +3,7 @@
 import os
 import pty
 import shlex
+import signal
 import subprocess
 import sys
 
@@ -63,6 +64,27 @@ def test_records_are_printed_on_a_terminal(our_broker, make_topic):
     os.close(terminal)
     assert (done.returncode, done.stderr) == (0, b"")
     assert os.read(ours, 1000) == b"one\r\ntwo\r\n"
+    os.close(ours)
+
+
+def test_interrupt_on_a_terminal_is_reported_on_a_line_of_its_own(our_broker, make_topic):
+    topic = make_topic([b"one"])
+    ours, terminal = pty.openpty()
+    command = subprocess.Popen(
+        [sys.executable, "-m", "kafkacore", "consume", topic, "--from-beginning"],
+        env={**os.environ, "KAFKACORE_BOOTSTRAP": our_broker.bootstrap_servers},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=terminal,
+        # The test runner may ignore Ctrl-C, and a child would inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    os.close(terminal)
+    assert command.stdout.readline() == b"one\n"
+    command.send_signal(signal.SIGINT)
+    assert command.wait(BUDGET_S) == 130
+    command.stdout.close()
+    assert os.read(ours, 1000) == b"\r\nkafkacore: interrupted\r\n"
     os.close(ours)
 
 
