@@ -96,7 +96,7 @@ def _answer(
                 f"ListOffsets v{version} does not support the timestamp {requested.timestamp}"
             )
         log = _asked_log(topic_partition, requested.current_leader_epoch, request, services)
-        found: list[tuple[int, int]] = []
+        found: list[TimestampAndOffset] = []
         search = partial(_search, log, requested.timestamp, read_committed, found)
         if _is_searched(requested.timestamp):
             yield search

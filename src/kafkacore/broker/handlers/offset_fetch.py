@@ -37,6 +37,7 @@ FIRST_VERSION_WITH_ERROR = 2
 FIRST_VERSION_WITH_GROUPS = 8
 FIRST_VERSION_BY_ID = 10
 NO_OFFSET = -1
+_REFUSALS = (TopicAuthorizationFailedError.errno, UnknownTopicIdError.errno)
 
 _Group = OffsetFetchResponse.OffsetFetchResponseGroup
 _GroupTopic = OffsetFetchResponse.OffsetFetchResponseTopics
@@ -128,9 +129,9 @@ class _Fetch:
         if code:
             return _Found(code, [])
         if group.topics is None:
-            return _Found(0, self._all(offsets))
+            return _Found(0, self._all(offsets, unstable))
         # As in Kafka, topics that are unknown or that the client may not describe come last.
-        found = [self._topic(topic, offsets) for topic in group.topics]
+        found = [self._topic(topic, offsets, unstable) for topic in group.topics]
         return _Found(0, sorted(found, key=_is_refused))
 
     def _all(self, offsets: Mapping[str, TopicOffsets], unstable: Collection[Place]) -> list[_FoundTopic]:
@@ -213,7 +214,7 @@ def _known(name: str, index: int, partitions: TopicOffsets, unstable: Collection
 
 
 def _is_refused(topic: _FoundTopic) -> bool:
-    return any(partition.error_code for partition in topic.partitions)
+    return any(partition.error_code in _REFUSALS for partition in topic.partitions)
 
 
 def _all_with(code: int, topic: _RequestedTopic) -> _FoundTopic:
