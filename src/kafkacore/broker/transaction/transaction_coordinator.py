@@ -294,6 +294,8 @@ class TransactionCoordinator:
     ) -> TransactionMetadata:
         """Return the state of a transactional id, after checking that the producer is the current one."""
         metadata = self._known(transactional_id, node_id)
+        if metadata.is_next_identity(producer_id, producer_epoch):
+            return metadata
         if metadata.producer_id != producer_id:
             raise InvalidProducerIdMappingError
         if metadata.producer_epoch != producer_epoch:
@@ -520,6 +522,8 @@ def _is_ended_v2(metadata: TransactionMetadata, producer: ProducerIdAndEpoch, co
     aborted.
     """
     state = metadata.state
+    if metadata.is_next_identity(producer.producer_id, producer.epoch):
+        raise ConcurrentTransactionsError
     has_next_id = (
         metadata.previous_producer_id == producer.producer_id
         and producer.epoch == INT16_MAX - 1

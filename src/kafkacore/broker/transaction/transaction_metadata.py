@@ -96,6 +96,11 @@ class TransactionMetadata:
         """Whether the decided outcome is a commit."""
         return self.state is TransactionState.PREPARE_COMMIT
 
+    def is_next_identity(self, producer_id: int, producer_epoch: int) -> bool:
+        """Whether the producer has received this id and epoch, and the prepared transaction completes soon."""
+        has_next_id = self.state in PREPARED and self.next_producer_id != NO_PRODUCER_ID
+        return has_next_id and (producer_id, producer_epoch) == (self.next_producer_id, 0)
+
     # ---- Producer id and epoch ------------------------------------------------------------------------
 
     def with_next_epoch(
