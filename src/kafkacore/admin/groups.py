@@ -50,7 +50,7 @@ _BATCHED_FETCH_FROM: Final = 8
 _NAMED_FETCH_UNTIL: Final = 9
 #: Last version of OffsetCommit with topic names; later versions have topic ids.
 _NAMED_COMMIT_UNTIL: Final = 9
-#: First versions of LeaveGroup with several members, and with a reason (KIP-800).
+#: First version of LeaveGroup with several members.
 _BATCHED_LEAVE_FROM: Final = 3
 #: First versions of ListGroups with a filter by state (KIP-518) and by type (KIP-848).
 _STATES_FROM, _TYPES_FROM = 4, 5

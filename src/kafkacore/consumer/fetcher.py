@@ -123,10 +123,11 @@ class Fetcher:
         return self._send(end_offsets or {}, {})
 
     def send_ahead(self, max_records: int | None, end_offsets: Mapping[TopicPartition, int] | None) -> int:
-        """Queue fetches that continue after all buffered records, just before the records are collected.
+        """Queue fetches from the positions that the consumer has after it has collected all buffered records.
 
-        Otherwise this is like :meth:`send_fetches`. Nothing is sent if ``max_records`` may leave some of the
-        records. If collecting them ends at another position (after a corrupt record or a seek), the responses
+        Call this just before the records are collected; otherwise it is like :meth:`send_fetches`. No fetch
+        is queued if the next collection may leave records in the buffer because of ``max_records``. If the
+        collection ends at another position than expected (after a corrupt record or a seek), the responses
         are dropped.
         """
         taken = self._buffer.when_taken(max_records) if len(self._buffer) else {}
@@ -230,7 +231,7 @@ class Fetcher:
         return cluster.leader_for(tp)
 
     def _refresh_metadata(self, tp: TopicPartition) -> None:
-        """Request new metadata and forget the preferred replica, because a broker contradicted them."""
+        """Request new metadata, and read from the leader instead of the preferred replica until then."""
         self._metadata.request_update()
         self._subscriptions.clear_preferred_read_replica(tp)
 

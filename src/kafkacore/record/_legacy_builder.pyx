@@ -256,8 +256,9 @@ def down_convert(buffer, int to_magic, int64_t first_offset=0,
     """Convert the batches in ``buffer`` for a client that supports message formats up to ``to_magic``.
 
     Record headers and control batches are left out. A batch of format ``to_magic`` or older stays unchanged;
-    a converted batch keeps its codec. Uncompressed messages before ``first_offset`` are left out too, because
-    each is a batch of its own. Some versions of librdkafka rely on this omission.
+    a converted batch keeps its codec. Uncompressed messages before ``first_offset`` are left out too: in the
+    old formats each is a batch of its own, and a fetch begins with the batch that contains the offset. Some
+    versions of librdkafka rely on this.
 
     Parameters
     ----------

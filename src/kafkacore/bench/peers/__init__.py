@@ -19,9 +19,11 @@ from kafkacore.bench.task import ClientSettings
 if TYPE_CHECKING:
     from kafkacore.record import RecordColumns
 
-#: Function that gets a list of up to :data:`CHUNK_RECORDS` values, or an empty list if a call returned none.
+#: Function that a peer calls with up to :data:`CHUNK_RECORDS` values, or with an empty list if a call of its
+#: client returned no records.
 Take = Callable[[list[bytes]], None]
-#: Function that gets columns, or ``None`` if a call returned no records, and returns their number of rows.
+#: Function that a peer calls with the columns of a poll, or with ``None`` if the poll returned no records. It
+#: returns the number of rows.
 TakeColumns: TypeAlias = "Callable[[RecordColumns | None], int]"
 #: Number of values that are processed together. If all values of a poll were kept, librdkafka's client would
 #: take a quarter longer, because it would need new memory each time.

@@ -522,40 +522,42 @@ def _is_ended_v2(metadata: TransactionMetadata, producer: ProducerIdAndEpoch, co
     aborted.
     """
     state = metadata.state
-    if metadata.is_next_identity(producer.producer_id, producer.epoch):
-        raise ConcurrentTransactionsError
+    if state in PREPARED:
+        raise _while_prepared(metadata, producer, commits)
     has_next_id = (
         metadata.previous_producer_id == producer.producer_id
         and producer.epoch == INT16_MAX - 1
         and metadata.producer_epoch == 0
     )
-    is_repeated = has_next_id or metadata.producer_epoch == producer.epoch + 1
     if metadata.producer_id != producer.producer_id and not has_next_id:
         raise InvalidProducerIdMappingError
-    is_current = metadata.producer_epoch == producer.epoch
-    if state in PREPARED:
-        if is_current:
-            # The end of the next transaction, whose records were not sent. Kafka's answer is PRODUCER_FENCED,
-            # after which the producer cannot be used any more.
-            raise ConcurrentTransactionsError
-        is_valid = metadata.producer_epoch == producer.epoch + 1
-    elif state in COMPLETED:
-        is_valid = is_current or is_repeated
-    else:
-        is_valid = is_current
-    if not is_valid:
+    is_repeated = state in COMPLETED and (has_next_id or metadata.producer_epoch == producer.epoch + 1)
+    if metadata.producer_epoch != producer.epoch and not is_repeated:
         raise ProducerFencedError
     if state is TransactionState.ONGOING:
         return False
-    if state in COMPLETED and is_repeated:
-        if (state is TransactionState.COMPLETE_COMMIT) == commits:
-            return True
-    elif state in PREPARED:
-        if metadata.commits == commits:
-            raise ConcurrentTransactionsError
-    elif not commits:
+    if is_repeated and (state is TransactionState.COMPLETE_COMMIT) == commits:
+        return True
+    if not is_repeated and not commits:
         return False
     raise _cannot_end(metadata, commits)
+
+
+def _while_prepared(
+    metadata: TransactionMetadata, producer: ProducerIdAndEpoch, commits: bool
+) -> BrokerResponseError:
+    """Return the error of an EndTxn of version 2 that arrives before the markers are written."""
+    if metadata.is_next_identity(producer.producer_id, producer.epoch):
+        return ConcurrentTransactionsError()
+    if metadata.producer_id != producer.producer_id:
+        return InvalidProducerIdMappingError()
+    if metadata.producer_epoch == producer.epoch:
+        # The end of the next transaction, whose records were not sent. Kafka's answer is PRODUCER_FENCED,
+        # after which the producer cannot be used any more.
+        return ConcurrentTransactionsError()
+    if metadata.producer_epoch != producer.epoch + 1:
+        return ProducerFencedError()
+    return ConcurrentTransactionsError() if metadata.commits == commits else _cannot_end(metadata, commits)
 
 
 def _cannot_end(metadata: TransactionMetadata, commits: bool) -> InvalidTxnStateError:

@@ -97,7 +97,7 @@ class TransactionMetadata:
         return self.state is TransactionState.PREPARE_COMMIT
 
     def is_next_identity(self, producer_id: int, producer_epoch: int) -> bool:
-        """Whether the producer has received this id and epoch, and the prepared transaction completes soon."""
+        """Whether the producer was given this id and epoch for the time after the prepared transaction."""
         has_next_id = self.state in PREPARED and self.next_producer_id != NO_PRODUCER_ID
         return has_next_id and (producer_id, producer_epoch) == (self.next_producer_id, 0)
 
