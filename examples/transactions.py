@@ -1,7 +1,5 @@
 """Write to two topics in transactions, and print the committed records.
 
-This needs Apache Kafka: the embedded broker does not serve transactions.
-
 python examples/transactions.py localhost:9092 orders invoices
 """
 

@@ -11,7 +11,6 @@ from kafkacore.broker.handlers.registry import HANDLERS
 from kafkacore.protocol.schema import APIS
 from kafkacore.protocol.schema.declaration import Api
 
-_TRANSACTIONS: Final = "transactions are not served"
 _TOKENS: Final = "delegation tokens are not served"
 _BETWEEN_BROKERS: Final = "only brokers and controllers send it to each other"
 _SHARE: Final = "share groups are not served"
@@ -20,8 +19,6 @@ _TELEMETRY: Final = "metrics of clients are not collected"
 _VOTERS: Final = "the metadata log has no voters that can be changed"
 #: Why the broker refuses each API that it does not serve.
 REASONS: Final = {
-    "AddOffsetsToTxn": _TRANSACTIONS,
-    "AddPartitionsToTxn": _TRANSACTIONS,
     "AddRaftVoter": _VOTERS,
     "AllocateProducerIds": _BETWEEN_BROKERS,
     "AlterPartition": _BETWEEN_BROKERS,
@@ -37,9 +34,7 @@ REASONS: Final = {
     "DeleteShareGroupState": _SHARE,
     "DescribeDelegationToken": _TOKENS,
     "DescribeShareGroupOffsets": _SHARE,
-    "DescribeTransactions": _TRANSACTIONS,
     "EndQuorumEpoch": _BETWEEN_BROKERS,
-    "EndTxn": _TRANSACTIONS,
     "Envelope": _BETWEEN_BROKERS,
     "ExpireDelegationToken": _TOKENS,
     "FetchSnapshot": _BETWEEN_BROKERS,
@@ -56,11 +51,9 @@ REASONS: Final = {
     "ShareGroupHeartbeat": _SHARE,
     "StreamsGroupDescribe": _STREAMS,
     "StreamsGroupHeartbeat": _STREAMS,
-    "TxnOffsetCommit": _TRANSACTIONS,
     "UpdateRaftVoter": _VOTERS,
     "Vote": _BETWEEN_BROKERS,
     "WriteShareGroupState": _SHARE,
-    "WriteTxnMarkers": _TRANSACTIONS,
 }
 
 

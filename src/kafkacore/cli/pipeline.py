@@ -50,7 +50,7 @@ EXAMPLES = """  kafkacore pipeline --bootstrap localhost:9092 --topic orders --f
       --option schema.registry.url=http://localhost:8081 \\
       --sink delta --path ./orders.delta --checkpoint ./orders.checkpoint --trigger '10 seconds'
 
-  # from topic to topic, exactly once (Apache Kafka only)
+  # from topic to topic, exactly once
   kafkacore pipeline --bootstrap localhost:9092 --topic orders --format raw \\
       --sink kafkacore --to orders-copy --exactly-once --checkpoint ./copy.checkpoint
 

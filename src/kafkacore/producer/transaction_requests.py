@@ -57,8 +57,7 @@ FENCED = (errors.InvalidProducerEpochError, errors.ProducerFencedError)
 #: Errors of a broker that has group coordinators but no transaction coordinators.
 NO_SUCH_COORDINATOR = (errors.InvalidRequestError, errors.UnsupportedVersionError)
 NO_TRANSACTIONS = (
-    "transactional_id needs a broker that supports transactions: Apache Kafka does, kafkacore's embedded "
-    "broker does not"
+    "transactional_id needs a broker that supports transactions, such as Apache Kafka 0.11 or newer"
 )
 
 #: Explanation of the error INVALID_TXN_STATE in the response to EndTxn.

@@ -37,7 +37,7 @@ with_transactions = pytest.mark.parametrize("broker", ["apache_kafka"], indirect
 
 @pytest.fixture(params=["apache_kafka", "our_broker"])
 def broker(request: pytest.FixtureRequest) -> Broker:
-    """Return each broker in turn; ours does not support transactions."""
+    """Return each broker in turn."""
     found: Broker = request.getfixturevalue(request.param)
     return found
 

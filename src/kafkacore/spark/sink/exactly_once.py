@@ -151,8 +151,8 @@ def _initialize(producer: KafkaProducer) -> None:
         producer.init_transactions()
     except UnsupportedVersionError as error:
         raise ExactlyOnceError(
-            "exactly.once needs transactions, which this broker does not support: write to Apache Kafka, or "
-            "remove exactly.once"
+            "exactly.once needs transactions, which this broker does not support: write to a newer broker, "
+            "or remove exactly.once"
         ) from error
 
 
