@@ -1,4 +1,4 @@
-"""Searches the encoded entries of a transaction index.
+"""Searches and checks the encoded entries of a transaction index.
 
 While one transaction stays open, a fetch must look at every transaction that was aborted since it began.
 """
@@ -12,6 +12,7 @@ from kafkacore.errors import CorruptRecordError
 cdef enum:
     VERSION = 0
     # Positions of the fields of an entry: version, producer id, first offset, last offset, last stable offset.
+    PRODUCER_ID_AT = 2
     FIRST_OFFSET_AT = 10
     LAST_OFFSET_AT = 18
     LAST_STABLE_OFFSET_AT = 26
@@ -59,3 +60,45 @@ def find_aborted(const uint8_t[::1] entries, int64_t start_offset, int64_t end_o
             return found, True
         at += SIZE
     return found, False
+
+
+def check_entries(const uint8_t[::1] entries, int64_t base_offset, int64_t end_offset):
+    """Check all entries of an index, which has no checksum.
+
+    Parameters
+    ----------
+    entries:
+        Content of the file.
+    base_offset, end_offset:
+        Base offset of the segment, and the offset after its last record.
+
+    Raises
+    ------
+    CorruptRecordError
+        An entry is impossible or incomplete, its marker is not in the segment, or the markers are not in order.
+    """
+    cdef int64_t at = 0
+    cdef int64_t length = entries.shape[0]
+    cdef int64_t previous = base_offset - 1
+    cdef int64_t first, last, stable
+    cdef const uint8_t *entry
+    if length % SIZE:
+        raise CorruptRecordError(f"the transaction index has {length} bytes, not a multiple of {SIZE}")
+    while at < length:
+        entry = &entries[at]
+        first = load_int64(entry + FIRST_OFFSET_AT)
+        last = load_int64(entry + LAST_OFFSET_AT)
+        stable = load_int64(entry + LAST_STABLE_OFFSET_AT)
+        if (
+            load_int16(entry) != VERSION
+            or load_int64(entry + PRODUCER_ID_AT) < 0
+            or not 0 <= first < last
+            or not previous < last < end_offset
+            or not 0 <= stable <= last + 1
+        ):
+            raise CorruptRecordError(
+                f"entry {at // SIZE} of the transaction index is invalid: version {load_int16(entry)}, producer "
+                f"{load_int64(entry + PRODUCER_ID_AT)}, offsets {first} to {last}, last stable offset {stable}"
+            )
+        previous = last
+        at += SIZE

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from kafkacore.broker.log._transaction_index import ENTRY_SIZE, find_aborted
+from kafkacore.broker.log._transaction_index import ENTRY_SIZE, check_entries, find_aborted
 from kafkacore.errors import CorruptRecordError
 from kafkacore.record.control import ControlRecordType, control_type
 
@@ -150,8 +150,8 @@ class TransactionIndex:
             raise CorruptRecordError(f"{self.path.name} ends before entry {index + count - 1}")
         return data
 
-    def checked_entries(self, base_offset: int, end_offset: int) -> list[AbortedTransaction]:
-        """Return all entries.
+    def check(self, base_offset: int, end_offset: int) -> None:
+        """Check all entries.
 
         Parameters
         ----------
@@ -161,20 +161,17 @@ class TransactionIndex:
         Raises
         ------
         CorruptRecordError
-            An entry is impossible or incomplete, or its marker is not in the segment.
+            An entry is impossible or incomplete, its marker is not in the segment, or the markers are not in
+            order.
         """
-        entries = read_aborted(self._files.disk.read_file(self.path)) if self.is_made else []
-        previous = base_offset - 1
-        for one in entries:
-            if (
-                one.producer_id < 0
-                or not 0 <= one.first_offset < one.last_offset
-                or not previous < one.last_offset < end_offset
-                or not 0 <= one.last_stable_offset <= one.last_offset + 1
-            ):
-                raise CorruptRecordError(f"the transaction index has an invalid entry: {one}")
-            previous = one.last_offset
-        return entries
+        check_entries(self._content(), base_offset, end_offset)
+
+    def entries(self) -> list[AbortedTransaction]:
+        """Return all entries. Raises the errors of :func:`read_aborted`."""
+        return read_aborted(self._content())
+
+    def _content(self) -> bytes:
+        return self._files.disk.read_file(self.path) if self.is_made else b""
 
     def has_exactly(self, count: int) -> bool:
         """Whether the file has the size of ``count`` entries."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Sequence
 
-from kafkacore.broker.log.segment import MAX_OFFSET, TRANSACTION_INDEX_SUFFIX, LogSegment, segment_file
+from kafkacore.broker.log.segment import MAX_OFFSET, TRANSACTION_INDEX_SUFFIX, LogSegment
 from kafkacore.broker.log.transaction_index import AbortedTransaction
 from kafkacore.errors import CorruptRecordError
 
@@ -41,12 +41,13 @@ class TransactionRecovery:
     def __init__(
         self, segments: Sequence[LogSegment], log_end_offset: int, names: Collection[str], unsynced_from: int
     ) -> None:
-        self._segments = segments
+        ends = [*(segment.base_offset for segment in segments[1:]), log_end_offset]
+        # Segment → the offset after its last record.
+        self._ends = dict(zip(segments, ends, strict=True))
         self._log_end_offset = log_end_offset
         self._names = set(names)
         self._unsynced_from = unsynced_from
-        # Base offset of a segment with an index file → its valid entries.
-        self._entries: dict[int, list[AbortedTransaction]] = {}
+        self._damaged: set[LogSegment] = set()
         self.valid_until = MAX_OFFSET
         self.has_entries = False
 
@@ -58,19 +59,21 @@ class TransactionRecovery:
         log_name:
             Name of the partition, for messages.
         """
-        ends = [*(segment.base_offset for segment in self._segments[1:]), self._log_end_offset]
-        for segment, end in zip(self._segments, ends, strict=True):
-            name = segment_file(segment.folder, segment.base_offset, TRANSACTION_INDEX_SUFFIX).name
-            if name not in self._names:
+        for segment, end in self._ends.items():
+            if not self._has_file(segment):
                 continue
-            self._entries[segment.base_offset] = []
             try:
-                entries = segment.transaction_index.checked_entries(segment.base_offset, end)
-                self._entries[segment.base_offset] = entries
+                segment.transaction_index.check(segment.base_offset, end)
             except CorruptRecordError as error:
                 # This is also the case after a kill between the writes of an entry and of its marker.
+                name = segment.transaction_index.path.name
                 logger.warning("%s: rebuilding %s: %s", log_name, name, error.reason)
+                self._damaged.add(segment)
                 self.valid_until = min(self.valid_until, segment.base_offset)
+
+    def _has_file(self, segment: LogSegment) -> bool:
+        # Do not create the index object of each segment, because most segments have no transactions.
+        return f"{segment.base_offset:020d}{TRANSACTION_INDEX_SUFFIX}" in self._names
 
     def complete(
         self, segment: LogSegment, aborted: list[AbortedTransaction], replayed_from: int, replayed_to: int
@@ -86,17 +89,18 @@ class TransactionRecovery:
         replayed_from, replayed_to:
             Offsets of the replayed batches. Entries outside of them stay.
         """
-        found = self._entries.get(segment.base_offset)
-        if found is None and not aborted:
+        if not aborted and not self._has_file(segment):
             return
+        index = segment.transaction_index
+        is_sound = segment not in self._damaged
         kept_until = min(replayed_from, self._unsynced_from)
-        entries = [one for one in found or () if one.last_offset < kept_until]
-        entries += aborted
-        entries += [
-            one
-            for one in found or ()
-            if max(replayed_to, kept_until) <= one.last_offset < self._log_end_offset
-        ]
-        if entries != found or not segment.transaction_index.has_exactly(len(entries)):
-            segment.transaction_index.replace(entries)
-        self.has_entries |= bool(entries)
+        if not is_sound or self._ends[segment] > kept_until:
+            found = index.entries() if is_sound else []
+            entries = [one for one in found if one.last_offset < kept_until]
+            entries += aborted
+            # If the replay stopped at damaged batches, the entries after them stay.
+            kept_from = max(replayed_to, kept_until)
+            entries += [one for one in found if kept_from <= one.last_offset < self._log_end_offset]
+            if entries != found or not index.has_exactly(len(entries)):
+                index.replace(entries)
+        self.has_entries |= len(index) > 0

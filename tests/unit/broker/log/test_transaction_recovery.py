@@ -149,7 +149,7 @@ def continue_log(manager: LogManager) -> None:
 
 @pytest.mark.parametrize("flush", ["ack", "os"])
 def test_transactions_survive_a_kill_at_any_call(flush: str) -> None:
-    for call in range(0, CALLS, 2):
+    for call in range(0, CALLS, 3):
         disk, known = interrupted(call, flush)
         disk = disk.kill_process()
         continue_log(check_started(disk, known, flush))
@@ -160,7 +160,7 @@ def test_transactions_survive_a_kill_at_any_call(flush: str) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_transactions_survive_a_loss_of_power_at_any_call(seed: int, flush: str) -> None:
     decide = clock(seed)
-    for call in range(seed, CALLS, 3):
+    for call in range(seed, CALLS, 5):
         disk, known = interrupted(call, flush)
         disk = disk.lose_power(decide)
         continue_log(check_started(disk, known, flush))
@@ -334,6 +334,7 @@ def unstable_after_the_marker(data: bytes) -> bytes:
     return aborted_bytes(one._replace(last_stable_offset=2**40) for one in read_aborted(data))
 
 
+@pytest.mark.behaviour("Broker storage", "a damaged index of transactions is rebuilt")
 @pytest.mark.parametrize(
     "damage", [wrong_version, torn, reversed_entries, marker_elsewhere, unstable_after_the_marker]
 )
