@@ -6,24 +6,17 @@ from collections.abc import Callable, Generator
 from contextlib import closing
 from itertools import count
 from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 
 import pytest
-from eventually import eventually
-from model.broker_in_hand import BrokerInHand
 from model.dose import dose
-from model.log_oracle import NOW_MS
+from model.group_life import GroupLife
 
-from kafkacore.broker.config.broker_config import BrokerConfig
-from kafkacore.broker.coordinator.interfaces import EndTransactionMarker, Producer
+from kafkacore.broker.coordinator.interfaces import Producer
 from kafkacore.broker.coordinator.pending import PendingAppends
-from kafkacore.broker.group.offset_manager import Committer, OffsetToCommit
-from kafkacore.errors import CoordinatorLoadInProgressError
 from kafkacore.testing.clock import VirtualClock
 from kafkacore.testing.disk import PowerLossError, SimulatedDisk
 
-GROUP = "g"
 P, Q = Producer(10, 0), Producer(11, 0)
 WAYS_TO_LOSE = dose(2, 50)
 
@@ -54,88 +47,15 @@ STATES: tuple[tuple[dict[int, int], set[int]], ...] = (
 )
 
 
-class GroupLife:
-    """A broker on a simulated disk, and a group that takes the steps.
-
-    Attributes
-    ----------
-    sent, safe:
-        Number of steps that were begun, and that were acknowledged.
-    """
-
-    def __init__(self, folder: Path, disk: SimulatedDisk) -> None:
-        self.sent = self.safe = 0
-        properties = {"data_dir": folder, "port": 0, "offsets_topic_num_partitions": 1, "flush": "ack"}
-        self.broker = BrokerInHand(
-            BrokerConfig.from_properties(properties),
-            background=False,
-            clock=VirtualClock(start_ms=NOW_MS),
-            disk=disk,
-        )
-        self.broker.start()
-
-    @property
-    def services(self) -> Any:
-        return self.broker.services
-
-    def create(self) -> None:
-        self.services.topics.create("t", 3, {})
-        self.services.coordinator_log.ensure_topic()
-        self.broker.flush()
-
-    def run(self) -> None:
-        for producer, what in STEPS:
-            self.sent += 1
-            if isinstance(what, bool):
-                assert producer is not None
-                self.end(producer, what)
-            else:
-                self.commit(producer, what)
-            self.broker.flush()
-        assert self.safe == len(STEPS)
-
-    def _on_safe(self) -> None:
-        self.safe += 1
-
-    def commit(self, producer: Producer | None, offsets: dict[int, int]) -> None:
-        topic_id = self.services.topics.get("t").topic_id
-        wanted = [OffsetToCommit("t", topic_id, *each, -1, None) for each in offsets.items()]
-        who = Committer(GROUP, "", None, -1, 9)
-
-        def on_done(codes: Any) -> None:
-            assert set(codes) == {0}
-            self._on_safe()
-
-        node_id, manager = self.broker.config.node_id, self.services.offsets
-        if producer is None:
-            manager.commit(who, node_id, wanted, on_done)
+def take_steps(life: GroupLife) -> None:
+    for producer, what in STEPS:
+        if not isinstance(what, bool):
+            life.commit(producer, what)
         else:
-            manager.commit_transactional(who, producer, node_id, wanted, on_done)
-
-    def end(self, producer: Producer, commit: bool) -> None:
-        log = self.services.coordinator_log
-        log.append_marker(0, EndTransactionMarker(*producer, commit, 0, 1), NOW_MS)
-        log.when_safe(GROUP, lambda code: self._on_safe())
-
-    def state(self) -> tuple[dict[int, int], set[int]]:
-        """Return the state when it is loaded and safe."""
-        answers: list[Any] = []
-
-        def is_loaded() -> bool:
-            try:
-                self.services.coordinator_log.check(GROUP)
-            except CoordinatorLoadInProgressError:
-                self.broker.settle()
-                return False
-            return True
-
-        eventually(is_loaded)
-        self.services.offsets.fetch(GROUP, self.broker.config.node_id, lambda *found: answers.append(found))
-        self.broker.flush()
-        ((code, offsets, pending),) = answers
-        assert code == 0
-        found = {partition: one.offset for partition, one in offsets.get("t", {}).items()}
-        return found, {partition for _, partition in pending}
+            assert producer is not None
+            life.end(producer, what)
+        life.broker.flush()
+    assert life.safe == len(STEPS)
 
 
 def loses_power_after(calls: int) -> Callable[[int, str, Path], BaseException | None]:
@@ -166,7 +86,7 @@ def lives(folder: Path) -> Generator[tuple[str, GroupLife]]:
             disk.fault = loses_power_after(calls)
             has_ended = False
             try:
-                life.run()
+                take_steps(life)
                 has_ended = True
             except PowerLossError:
                 pass
