@@ -18,108 +18,23 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
-import time
 from collections import Counter
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from kafka_suite.outcomes import FAILED, LEFT_OUT, PASSED, RESULTS, Outcome, Rules, judged, shown_name
-from kafka_suite.programs import KAFKA_VERSION, suite_command, suite_environment, test_classes
+from kafka_suite.programs import KAFKA_VERSION, test_classes
+from kafka_suite.suite_run import SuiteRun
 from peers.jars import PROJECT, JavaToolError
 
 from kafkacore.bench.machine import describe_machine
 
 RESULT_FILE = PROJECT / "bench" / "results" / "kafka-suite.json"
 LOGS = PROJECT / "build" / "kafka-suite"
-#: Seconds that a class may spend between two tests, for its preparation.
-BETWEEN_S = 120
-POLL_S = 0.1
-
-
-class SuiteRun:
-    """Runs classes of Kafka's tests one after another."""
-
-    def __init__(self, rules: Rules, *, is_control: bool, limit_s: int, logs: Path, python: str) -> None:
-        self._rules = rules
-        self._is_control = is_control
-        self._limit_s = limit_s
-        self._logs = logs
-        self._python = python
-
-    def run(self, name: str, tests: list[str]) -> Iterator[tuple[dict[str, Any], Outcome]]:
-        """Run tests in one JVM, and yield each result of a test with its outcome.
-
-        Parameters
-        ----------
-        name:
-            Name of the log files.
-        tests:
-            Classes, or ``class#method``.
-        """
-        for line in self._lines(name + (".control" if self._is_control else ""), tests):
-            if (outcome := self._rules.outcome(line)) is not None:
-                yield line, outcome
-
-    def _lines(self, name: str, tests: list[str]) -> Iterator[dict[str, Any]]:
-        self._logs.mkdir(parents=True, exist_ok=True)
-        results = self._logs / f"{name}.jsonl"
-        results.write_text("")
-        command = suite_command(
-            tests,
-            results,
-            self._logs / f"{name}.nodes.log",
-            self._limit_s,
-            python=self._python,
-            left_out=self._rules.left_out_pattern,
-            is_control=self._is_control,
-        )
-        log = self._logs / f"{name}.log"
-        with (
-            open(log, "wb") as output,
-            open(log, encoding="utf-8", errors="replace") as logged,
-            open(results, encoding="utf-8") as found,
-            subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                env={**os.environ, **suite_environment()},
-                start_new_session=True,
-            ) as java,
-        ):
-            try:
-                for line in self._read(java, found):
-                    yield line | {"log": logged.read()}
-            finally:
-                java.kill()
-
-    def _read(self, java: subprocess.Popen[bytes], found: TextIO) -> Iterator[dict[str, Any]]:
-        running: dict[str, Any] = {"class": "", "method": "", "number": "", "name": ""}
-        partial, last_at = "", time.monotonic()
-        while True:
-            is_over = java.poll() is not None
-            partial += found.readline()
-            if partial.endswith("\n"):
-                line, partial, last_at = json.loads(partial), "", time.monotonic()
-                running = line
-                yield line
-            elif is_over:
-                if java.returncode != 0:
-                    error = f"the JVM exited with status {java.returncode}, see its log"
-                    yield {**running, "status": "failed", "error": error}
-                return
-            elif time.monotonic() - last_at > self._limit_s + BETWEEN_S:
-                error = f"no result within {self._limit_s + BETWEEN_S} s"
-                yield {**running, "status": "failed", "error": error}
-                return
-            else:
-                time.sleep(POLL_S)
 
 
 def selected(patterns: list[str]) -> dict[str, str]:

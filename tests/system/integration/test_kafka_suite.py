@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from kafka_suite.__main__ import SuiteRun
 from kafka_suite.outcomes import JAVA_OBJECTS, PASSED, Outcome, Rules, shown_name
+from kafka_suite.suite_run import SuiteRun
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
