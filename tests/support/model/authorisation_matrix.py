@@ -13,8 +13,6 @@ from typing import Any, Final, NamedTuple
 from model.authorisation_requests import (
     Names,
     add_offsets,
-    add_partitions,
-    add_partitions_of_broker,
     add_user,
     alter_configs,
     alter_quotas,
@@ -43,6 +41,7 @@ from model.authorisation_requests import (
     produce,
     reassign,
     sync_group,
+    txn_offset_commit,
     update_features,
     write_markers,
 )
@@ -81,6 +80,7 @@ UNKNOWN_USER: Final = 91
 NO_LOG_DIR: Final = 57
 NO_REASSIGNMENT: Final = 85
 NOT_REGISTERED: Final = 102
+NO_SUCH_PRODUCER: Final = 49
 
 #: Placeholder in a grant for the name of the topic or group that a request is about.
 THE_ONE: Final = ""
@@ -223,6 +223,7 @@ def need(code: int, *any_of: Grant) -> Need:
 TOPIC_READ = need(TOPIC_DENIED, Grant(READ, TOPIC))
 TOPIC_DESCRIBE = need(TOPIC_DENIED, Grant(DESCRIBE, TOPIC))
 GROUP_READ = need(GROUP_DENIED, Grant(READ, GROUP))
+TRANSACTION_WRITE = need(TRANSACTIONAL_ID_DENIED, Grant(WRITE, TRANSACTIONAL_ID))
 GROUP_DESCRIBE = need(GROUP_DENIED, Grant(DESCRIBE, GROUP))
 UNKNOWN = frozenset({UNKNOWN_MEMBER})
 
@@ -257,6 +258,25 @@ QUESTIONS: Final = (
     Question("Metadata: by id", lambda n: metadata(n, True), (TOPIC_DESCRIBE,), hides=False),
     Question("OffsetCommit: by id", offset_commit, (GROUP_READ, TOPIC_READ), hides=False),
     Question("OffsetCommit: by name", lambda n: offset_commit(n, False), (GROUP_READ, TOPIC_READ), version=9),
+    Question(
+        "AddOffsetsToTxn: unknown producer",
+        add_offsets,
+        (TRANSACTION_WRITE, GROUP_READ),
+        frozenset({NO_SUCH_PRODUCER}),
+    ),
+    Question(
+        "TxnOffsetCommit: unknown producer",
+        txn_offset_commit,
+        (TRANSACTION_WRITE, GROUP_READ, TOPIC_READ),
+        frozenset({NO_SUCH_PRODUCER}),
+    ),
+    Question(
+        "TxnOffsetCommit: as it was",
+        txn_offset_commit,
+        (TRANSACTION_WRITE, GROUP_READ, TOPIC_READ),
+        frozenset({NO_SUCH_PRODUCER}),
+        version=0,
+    ),
     Question("OffsetFetch: by id", offset_fetch, (GROUP_DESCRIBE, TOPIC_DESCRIBE), hides=False),
     Question(
         "OffsetFetch: by name", lambda n: offset_fetch(n, False), (GROUP_DESCRIBE, TOPIC_DESCRIBE), version=9

@@ -32,6 +32,8 @@ from kafkacore.protocol.generated.sasl_handshake import SaslHandshakeRequest
 USER, ROOT = "bob", "admin"
 VERSIONS = {h.request_class: h.max_version for h in HANDLERS}
 ALLOW, LITERAL, ANY = 3, 3, 1
+#: Key type of a transactional id in FindCoordinator.
+TRANSACTION = 1
 
 
 def asked_until(ask: Callable[[], Any], is_right: Callable[[Any], bool]) -> Any:
@@ -62,6 +64,7 @@ def _make(ask: Ask, topics: Sequence[str], groups: Sequence[str]) -> dict[str, A
     for name, topic_id in ids.items():
         for _ in range(2):
             _ask_until_fine(ask, produce(Names(name, topic_id, "")))
+    _ask_until_fine(ask, FindCoordinatorRequest(coordinator_keys=["any"], key_type=TRANSACTION))
     for group in groups:
         topic = group if group in ids else topics[0]
         _ask_until_fine(ask, FindCoordinatorRequest(coordinator_keys=[group]))

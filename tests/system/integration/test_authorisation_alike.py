@@ -53,6 +53,7 @@ ASKED = [question for question in QUESTIONS if question.api in SERVED]
 FIRST_BY_ID = {"Metadata: by id": 12}
 TRANSACTIONS = list(QUESTIONS_ABOUT_TRANSACTIONS)
 NOTHING = "authorised-nothing"
+TXN = ResourceType.TRANSACTIONAL_ID
 
 
 class Case(NamedTuple):
@@ -69,6 +70,9 @@ class Case(NamedTuple):
 
 def named_after(grants: Collection[Grant], kind: ResourceType) -> str:
     rights = sorted({grant.operation.name.lower() for grant in grants if grant.resource_type == kind})
+    if kind == GROUP:
+        # A transactional id has the name of the group.
+        rights += sorted({f"txn-{one.operation.name.lower()}" for one in grants if one.resource_type == TXN})
     return "-".join(["authorised", *rights]) if rights else NOTHING
 
 
