@@ -9,7 +9,7 @@ import pytest
 from eventually import BUDGET_S, eventually
 from model.raw_line import Line
 
-from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
+from kafkacore import KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
 from kafkacore.admin import KafkaAdminClient, NewTopic
 from kafkacore.errors import (
     BrokerResponseError,
@@ -177,6 +177,32 @@ def test_a_group_survives_the_stop_of_its_coordinator(
         assert values_of(member, 1) == [b"b"]
         member.commit()
         assert member.committed(TopicPartition("t", 0)) == 2
+
+
+def test_offsets_of_a_transaction_follow_the_coordinator(
+    kafka_cluster: EmbeddedCluster, admin: KafkaAdminClient
+) -> None:
+    admin.create_topics([NewTopic("t", 2, 3)])
+    first, second = (TopicPartition("t", partition) for partition in (0, 1))
+    with (
+        KafkaProducer(
+            bootstrap_servers=kafka_cluster.bootstrap_servers,
+            transactional_id="tx",
+            retry_backoff_ms=10,
+            reconnect_backoff_ms=10,
+        ) as transactional,
+        consumer(kafka_cluster, group_id="g", enable_auto_commit=False) as reader,
+    ):
+        transactional.init_transactions()
+        for number, ends in enumerate((transactional.commit_transaction, transactional.abort_transaction)):
+            transactional.begin_transaction()
+            offset = OffsetAndMetadata(5 + number)
+            transactional.send_offsets_to_transaction({first: offset}, "g")
+            kafka_cluster.move_coordinator("g")
+            transactional.send_offsets_to_transaction({second: offset}, "g")
+            kafka_cluster.move_coordinator("g")
+            ends()
+            assert [reader.committed(each) for each in (first, second)] == [5, 5]
 
 
 # ---- Faults -------------------------------------------------------------------------------------------

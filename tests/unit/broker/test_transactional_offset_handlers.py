@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from eventually import eventually
 from model.authorisation_matrix import DESCRIBE, GROUP, READ, TOPIC, TRANSACTIONAL_ID, WRITE, Grant
 from model.broker_harness import BrokerHarness
 from model.granted import Granted
@@ -12,6 +14,8 @@ from model.scripted_transactions import ScriptedTransactions
 
 from kafkacore.broker.coordinator.interfaces import EndTransactionMarker
 from kafkacore.broker.handlers.registry import HANDLERS
+from kafkacore.broker.handlers.services import RequestContext
+from kafkacore.broker.topics.cluster_state import BrokerNode
 from kafkacore.broker.topics.internal_topics import OFFSETS_TOPIC
 from kafkacore.coordinator import partition_for
 from kafkacore.errors import (
@@ -25,6 +29,7 @@ from kafkacore.errors import (
     InvalidProducerIdMappingError,
     InvalidTxnStateError,
     NotCoordinatorError,
+    NotLeaderForPartitionError,
     ProducerFencedError,
     TopicAuthorizationFailedError,
     TransactionAbortableError,
@@ -111,6 +116,10 @@ def fetched(
         for topic in answer.topics
         for one in topic.partitions
     }
+
+
+def wait_for_load(broker: BrokerHarness) -> None:
+    eventually(lambda: not broker.services.coordinator_log.is_loading, step=broker.settle)
 
 
 # ---- TxnOffsetCommit ---------------------------------------------------------------------------------------
@@ -247,6 +256,28 @@ def test_rights_are_checked_in_kafkas_order(
         grants.append(missing)
     broker.services.authorizer = Granted(grants)
     assert committed(broker, {0: 1}) == {0: 0}
+
+
+def test_transaction_does_not_end_while_the_coordinator_is_stopped(tmp_path: Path) -> None:
+    broker = BrokerHarness(tmp_path, other_nodes=[BrokerNode(2, "127.0.0.1", 9093)])
+    broker.topics.create("t", 3, {})
+    broker.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]))
+    broker.services.transactions = ScriptedTransactions()  # type: ignore[assignment]
+    cluster, log = broker.cluster, broker.services.coordinator_log
+    place = TopicPartition(OFFSETS_TOPIC, log.partition_for("g"))
+    broker.context = RequestContext("test", cluster.leader(place), "127.0.0.1")
+    assert committed(broker, {0: 5}) == {0: 0}
+    stopped = cluster.replicas(place)
+    for node_id in stopped:
+        cluster.stop_node(node_id)
+    wait_for_load(broker)
+    with pytest.raises(NotLeaderForPartitionError, match="has no leader"):
+        end(broker, commit=True)
+    for node_id in stopped:
+        cluster.start_node(node_id)
+    wait_for_load(broker)
+    end(broker, commit=True)
+    assert fetched(broker, 9, [0], stable=True) == {0: (5, 0)}
 
 
 # ---- AddOffsetsToTxn ---------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ from kafkacore.broker.coordinator.interfaces import (
 from kafkacore.broker.coordinator.loader import LoadJob, PartitionLoader
 from kafkacore.broker.coordinator.pending import PendingAppends
 from kafkacore.broker.error_answer import error_code
+from kafkacore.broker.topics.cluster_state import NO_LEADER
 from kafkacore.coordinator import partition_for
 from kafkacore.errors import (
     CoordinatorLoadInProgressError,
@@ -426,6 +427,8 @@ class CoordinatorLog(Generic[LoadedT]):
             The partition does not exist.
         NotCoordinatorError, CoordinatorLoadInProgressError
             The partition is offline, or is being loaded.
+        NotLeaderForPartitionError
+            All nodes with a replica of the partition are stopped.
         BrokerResponseError
             As ``UnifiedLog.append_marker``. Nothing has been appended.
         """
@@ -434,8 +437,13 @@ class CoordinatorLog(Generic[LoadedT]):
             place = TopicPartition(self.topic.name, number)
             raise UnknownTopicOrPartitionError(f"{partition_name(place)} does not exist")
         partition = self._check_active(number)
+        place = partition.topic_partition
+        leader = self._cluster.leader(place)
+        if leader == NO_LEADER:
+            raise NotLeaderForPartitionError(f"{partition_name(place)} has no leader: its nodes are stopped")
         try:
-            info = partition.log.append_marker(
+            log = self._cluster.led_log(place, leader)
+            info = log.append_marker(
                 marker.producer_id,
                 marker.producer_epoch,
                 commit=marker.commit,
@@ -455,8 +463,8 @@ class CoordinatorLog(Generic[LoadedT]):
             raise
         required = info.last_offset + 1
         partition.pending.advance(required)
-        self._replica_manager.partition_changed(partition.topic_partition)
-        return partition.log, required
+        self._replica_manager.partition_changed(place)
+        return log, required
 
     def has_open_transaction(self, key: str, producer: Producer) -> bool:
         """Return whether a producer has an open transaction, in its epoch, in the key's partition."""
