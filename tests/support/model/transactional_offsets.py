@@ -35,7 +35,7 @@ class Entry(NamedTuple):
 
 
 class OffsetsOracle:
-    """What a group has committed, and for which partitions transactions have pending offsets."""
+    """The offsets that a group has committed, and the partitions with pending offsets of transactions."""
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []

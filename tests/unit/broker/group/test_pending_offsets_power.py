@@ -20,7 +20,7 @@ from kafkacore.testing.disk import PowerLossError, SimulatedDisk
 P, Q = Producer(10, 0), Producer(11, 0)
 WAYS_TO_LOSE = dose(2, 50)
 
-#: What a group does: commits in a transaction or outside of one (no producer), and ends of transactions.
+#: Steps of a group: commits in a transaction or outside of one (no producer), and ends of transactions.
 STEPS: tuple[tuple[Producer | None, dict[int, int] | bool], ...] = (
     (None, {0: 1}),
     (P, {0: 2, 1: 2}),
