@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +15,10 @@ from model.raw_line import Line
 from peers.apache_kafka import ApacheKafka
 from peers.java_peer import JavaPeer
 
+from kafkacore.broker.coordinator.loader import load_partition
+from kafkacore.broker.group.replay import Replay
+from kafkacore.broker.log import LogManager
+from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import (
     ConcurrentTransactionsError,
     CoordinatorLoadInProgressError,
@@ -30,6 +36,7 @@ from kafkacore.protocol.generated.offset_commit import OffsetCommitRequest
 from kafkacore.protocol.generated.offset_delete import OffsetDeleteRequest
 from kafkacore.protocol.generated.offset_fetch import OffsetFetchRequest
 from kafkacore.protocol.generated.txn_offset_commit import TxnOffsetCommitRequest
+from kafkacore.structs import TopicPartition
 from kafkacore.testing.embedded_broker import EmbeddedBroker
 
 TOPIC = "transactional-offsets"
@@ -284,3 +291,36 @@ def test_deletions_and_other_commits_during_a_transaction(brokers: tuple[Line, L
     assert responses[5] == (0, {0: (1, 0), 1: (6, 0)})
     assert responses[12] == (0, {1: (9, 0)})
     assert responses[18] == (0, {})
+
+
+def test_segments_of_apache_kafka_load_with_open_transactions(
+    apache_kafka: ApacheKafka, brokers: tuple[Line, Line], tmp_path: Path
+) -> None:
+    theirs, _ = brokers
+    committed, aborted, left_open = (Producer(theirs, f"kept-{name}", 4) for name in ("c", "a", "o"))
+    for number, producer in enumerate((committed, aborted, left_open)):
+        producer.commit_outside({0: number, 1: number})
+        producer.begin()
+        producer.commit({0: 10 + number})
+    committed.end(commit=True)
+    aborted.end(commit=False)
+    place = TopicPartition("__consumer_offsets", 0)
+    shutil.copytree(apache_kafka.segments_dir / f"{place.topic}-0", tmp_path / f"{place.topic}-0")
+    with LogManager(tmp_path, clock=SYSTEM_CLOCK) as logs:
+        log = logs.log(place)
+        assert log is not None
+        offsets = load_partition(Replay(place), log, 1 << 20, lambda: False).offsets
+    found = {
+        producer.name: {
+            partition: one.offset for partition, one in offsets.of_group(producer.name)[TOPIC].items()
+        }
+        for producer in (committed, aborted, left_open)
+    }
+    assert found == {"kept-c": {0: 10, 1: 0}, "kept-a": {0: 1, 1: 1}, "kept-o": {0: 2, 1: 2}}
+    pending = offsets.pending.of_group(left_open.name)
+    assert [(where, list(of_producer)) for where, of_producer in pending.items()] == [
+        ((TOPIC, 0), [left_open.producer_id])
+    ]
+    assert pending[TOPIC, 0][left_open.producer_id].offset == 12
+    assert not offsets.pending.of_group(aborted.name)
+    left_open.end(commit=False)
