@@ -13,6 +13,8 @@ from typing import Any, Final, NamedTuple
 from model.authorisation_requests import (
     Names,
     add_offsets,
+    add_partitions,
+    add_partitions_of_broker,
     add_user,
     alter_configs,
     alter_quotas,
@@ -41,7 +43,6 @@ from model.authorisation_requests import (
     produce,
     reassign,
     sync_group,
-    txn_offset_commit,
     update_features,
     write_markers,
 )
@@ -80,7 +81,6 @@ UNKNOWN_USER: Final = 91
 NO_LOG_DIR: Final = 57
 NO_REASSIGNMENT: Final = 85
 NOT_REGISTERED: Final = 102
-NO_SUCH_PRODUCER: Final = 49
 
 #: Placeholder in a grant for the name of the topic or group that a request is about.
 THE_ONE: Final = ""
@@ -223,7 +223,6 @@ def need(code: int, *any_of: Grant) -> Need:
 TOPIC_READ = need(TOPIC_DENIED, Grant(READ, TOPIC))
 TOPIC_DESCRIBE = need(TOPIC_DENIED, Grant(DESCRIBE, TOPIC))
 GROUP_READ = need(GROUP_DENIED, Grant(READ, GROUP))
-TRANSACTION_WRITE = need(TRANSACTIONAL_ID_DENIED, Grant(WRITE, TRANSACTIONAL_ID))
 GROUP_DESCRIBE = need(GROUP_DENIED, Grant(DESCRIBE, GROUP))
 UNKNOWN = frozenset({UNKNOWN_MEMBER})
 
@@ -258,25 +257,6 @@ QUESTIONS: Final = (
     Question("Metadata: by id", lambda n: metadata(n, True), (TOPIC_DESCRIBE,), hides=False),
     Question("OffsetCommit: by id", offset_commit, (GROUP_READ, TOPIC_READ), hides=False),
     Question("OffsetCommit: by name", lambda n: offset_commit(n, False), (GROUP_READ, TOPIC_READ), version=9),
-    Question(
-        "AddOffsetsToTxn: unknown producer",
-        add_offsets,
-        (TRANSACTION_WRITE, GROUP_READ),
-        frozenset({NO_SUCH_PRODUCER}),
-    ),
-    Question(
-        "TxnOffsetCommit: unknown producer",
-        txn_offset_commit,
-        (TRANSACTION_WRITE, GROUP_READ, TOPIC_READ),
-        frozenset({NO_SUCH_PRODUCER}),
-    ),
-    Question(
-        "TxnOffsetCommit: as it was",
-        txn_offset_commit,
-        (TRANSACTION_WRITE, GROUP_READ, TOPIC_READ),
-        frozenset({NO_SUCH_PRODUCER}),
-        version=0,
-    ),
     Question("OffsetFetch: by id", offset_fetch, (GROUP_DESCRIBE, TOPIC_DESCRIBE), hides=False),
     Question(
         "OffsetFetch: by name", lambda n: offset_fetch(n, False), (GROUP_DESCRIBE, TOPIC_DESCRIBE), version=9
@@ -529,6 +509,13 @@ QUESTIONS_ABOUT_TRANSACTIONS: Final = (
         commit_in_transaction,
         (TRANSACTIONAL_ID_WRITE, GROUP_READ, TOPIC_READ),
         WRONG_PRODUCER,
+    ),
+    Question(
+        "TxnOffsetCommit: as it was",
+        commit_in_transaction,
+        (TRANSACTIONAL_ID_WRITE, GROUP_READ, TOPIC_READ),
+        WRONG_PRODUCER,
+        version=0,
     ),
     Question(
         "EndTxn: one",

@@ -10,6 +10,7 @@ from uuid import UUID
 from model.broker_harness import batch
 
 from kafkacore.protocol.generated.add_offsets_to_txn import AddOffsetsToTxnRequest
+from kafkacore.protocol.generated.add_partitions_to_txn import AddPartitionsToTxnRequest
 from kafkacore.protocol.generated.alter_client_quotas import AlterClientQuotasRequest
 from kafkacore.protocol.generated.alter_configs import AlterConfigsRequest
 from kafkacore.protocol.generated.alter_partition_reassignments import AlterPartitionReassignmentsRequest
@@ -95,20 +96,6 @@ def offset_commit(names: Names, by_id: bool = True) -> Any:
     partitions = [{"partition_index": 0, "committed_offset": 1}]
     topics = [topic_of(names, by_id) | {"partitions": partitions}]
     return made(OffsetCommitRequest, group_id=names.group, topics=topics)
-
-
-def add_offsets(names: Names) -> Any:
-    """Add offsets to a transaction of a producer that does not exist."""
-    who = {"transactional_id": names.group, "producer_id": 7, "producer_epoch": 0}
-    return made(AddOffsetsToTxnRequest, group_id=names.group, **who)
-
-
-def txn_offset_commit(names: Names) -> Any:
-    """Commit an offset in a transaction of a producer that does not exist."""
-    partitions = [{"partition_index": 0, "committed_offset": 1, "committed_metadata": ""}]
-    topics = [{"name": names.topic, "partitions": partitions}]
-    who = {"transactional_id": names.group, "producer_id": 7, "producer_epoch": 0}
-    return made(TxnOffsetCommitRequest, group_id=names.group, topics=topics, **who)
 
 
 def offset_fetch(names: Names, by_id: bool = True, has_topics: bool = True) -> Any:
