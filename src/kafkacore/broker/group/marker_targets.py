@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from kafkacore.broker.coordinator.coordinator_log import CoordinatorLog
 from kafkacore.broker.coordinator.interfaces import EndTransactionMarker
-from kafkacore.structs import TopicPartition
+from kafkacore.broker.topics.cluster_state import NO_LEADER
+from kafkacore.errors import NotLeaderForPartitionError
+from kafkacore.structs import TopicPartition, partition_name
 
 if TYPE_CHECKING:
     from kafkacore.broker.log import UnifiedLog
@@ -48,7 +50,10 @@ class MarkerTargets:
         now_ms = self._clock.wall_ms()
         if topic_partition.topic == self._offsets_log.topic.name:
             return self._offsets_log.append_marker(topic_partition.partition, marker, now_ms)
-        log = self._cluster.led_log(topic_partition, self._cluster.leader(topic_partition))
+        leader = self._cluster.leader(topic_partition)
+        log = self._cluster.led_log(topic_partition, leader)
+        if leader == NO_LEADER:
+            raise NotLeaderForPartitionError(f"{partition_name(topic_partition)} has no leader")
         info = log.append_marker(
             marker.producer_id,
             marker.producer_epoch,
