@@ -216,7 +216,7 @@ class BrokerResponseError(KafkaError):
         # The text may come from the broker.
         detail = printable(super().__str__())
         if not self.message:
-            # Several errors of a broker in one.
+            # An error without a message combines several errors of a broker.
             return detail
         return f"[Error {self.errno}] {self.message}" + (f": {detail}" if detail else "")
 

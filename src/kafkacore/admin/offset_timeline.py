@@ -104,13 +104,13 @@ class OffsetTimeline:
     def next_lookup_ms(self, offset: int, *, halves: bool) -> int | None:
         """Return a time whose end offset would improve the estimate for ``offset``.
 
-        Return ``None`` if the estimate is precise, or the record is not between two points.
+        Return ``None`` if the estimate is precise, or if ``offset`` is not between two points.
 
         Parameters
         ----------
         halves:
-            Whether to return the middle of the interval. Otherwise the estimate itself is returned, which is
-            better if records are written at an even rate.
+            Whether to return the middle of the interval between the two points. Otherwise the estimate itself
+            is returned, which is better if records are written at an even rate.
         """
         estimate_ms = self.written_ms(offset)
         if estimate_ms is None or not self.covers(offset):

@@ -262,7 +262,7 @@ class Requester:
                 return False
             left_ms = min(deadline_ms - now_ms, _MAX_POLL_MS)
             with self._turn:
-                # A signal handler may call the client inside a poll of its own thread.
+                # If this thread is the poller, a signal handler has called the client inside a poll.
                 if self._poller not in (None, get_ident()):
                     self._turn.wait(left_ms / 1000)
                     continue

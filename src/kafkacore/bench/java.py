@@ -18,7 +18,7 @@ SOURCE = Path(__file__).with_name("BenchClient.java")
 COMPILE_LIMIT_S = 120
 #: The heap is large enough for the buffers of the tuned profile, and typical of a service.
 JVM_OPTIONS = ("-Xms256m", "-Xmx1g", "-Djava.awt.headless=true")
-#: Attributes of a task that are passed to the program.
+#: Attributes of a task that are passed to the Java program.
 ARGUMENTS = (
     "role", "topic", "partitions", "records", "size", "values_file", "times_file", "warm_up_records", "rate",
     "patience_s",

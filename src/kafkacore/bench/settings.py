@@ -46,7 +46,7 @@ _PRODUCER_NAMES: dict[str, dict[str, str]] = {
 }
 #: Further settings of single clients in the profile ``tuned``.
 _PRODUCER_OWN: dict[str, ClientSettings] = {
-    # Keep the default: it is enough, and a larger buffer is slower, because it exceeds the CPU caches.
+    # Keep the default buffer, which is enough. A larger buffer exceeds the CPU caches and is slower.
     "kafkacore": {"buffer_memory": 32 << 20},
     "kafka-python": {"enable_idempotence": False},
     # librdkafka's default limits by count and size would be reached before those of the batch and the buffer.

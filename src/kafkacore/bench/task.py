@@ -13,7 +13,7 @@ ClientSettings = dict[str, Any]
 class Answer(TypedDict, total=False):
     """Line that a worker prints: the resources that a run used, and its outcome."""
 
-    #: ``ready`` in the first line of a receiver, which contains nothing else.
+    #: ``ready`` in the first line that a receiver prints. That line has no other fields.
     event: str
     seconds: float
     cpu_s: float

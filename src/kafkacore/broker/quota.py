@@ -286,7 +286,7 @@ class TokenBucket:
     Parameters
     ----------
     burst_s:
-        Seconds in which an empty bucket is full.
+        Seconds in which an empty bucket becomes full.
     """
 
     __slots__ = ("_burst_s", "_tokens", "_updated_ms")
@@ -553,7 +553,8 @@ class Quotas:
             )
         if response is not None:
             throttle_ms = max(throttle_ms, self._request_throttle_ms(request, now_ms))
-        # A request may have waited since a limit of partitions was exceeded.
+        # A request that exceeded the limit of partition changes may have waited since then, so only the rest
+        # of its throttle time counts.
         throttle_ms = max(throttle_ms, request.throttled_until_ms - now_ms)
         self._pause(request, throttle_ms)
         if hasattr(response, "throttle_time_ms"):

@@ -178,7 +178,7 @@ class Folder:
     def _prepare(self, fresh: bool, records: int) -> int:
         held = 0 if fresh else self._held()
         if held == 0:
-            # Otherwise records that an interrupted run has left would be counted twice.
+            # Remove the records that an interrupted run has left. Otherwise they would be counted twice.
             self._empty()
         elif held != records:
             raise DemoError(

@@ -427,7 +427,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise KafkaConfigurationError("the pipeline needs PySpark: pip install 'kafkacore[spark]'")
     settings = Settings(arguments)
     user, password_file = settings.optional("username"), settings.optional("password-file")
-    # A path on the command line is trusted. A path in a job file needs the permission of the environment.
+    # A path on the command line is trusted, so permit it here. A path in a job file is used only if the
+    # environment permits it.
     if user and password_file == arguments.password_file:
         allow_password(user, password_file, asks=not arguments.print_config)
     config = config_of(settings)

@@ -60,7 +60,7 @@ class CpuMeter:
         return (sum(process.ticks for process in now.values()) + self._dropped_ticks) / _TICKS_PER_SECOND
 
     def _dropped(self, now: dict[int, _Process]) -> int:
-        """Return the ticks of exited processes that the kernel did not add to a running ancestor."""
+        """Return the CPU ticks of exited processes that the kernel did not add to a running ancestor."""
         ended_below: dict[int, int] = {}
         for process in self._seen.values():
             if not _same(process, now.get(process.pid)):

@@ -102,7 +102,7 @@ class ConnectionErrors:
 
     @property
     def has_early_closes(self) -> bool:
-        """Whether :meth:`answered` must be called. This property is read for each response."""
+        """Whether a broker has closed connections early, so that :meth:`answered` must be called."""
         return bool(self._early_closes)
 
     def answered(self, endpoint: str) -> None:

@@ -70,8 +70,8 @@ class Proxy:
                 url.username,
                 url.password.text(),
                 rdns=True,
-                # To python-socks, this is a chain of two proxies: the stand-in is the first one, and returns
-                # the connection to the second one.
+                # To python-socks, this is a chain of two proxies. The first proxy is the stand-in, which
+                # returns the connection to the second proxy.
                 forward=cast("SocksProxy", stand_in),
             )
 

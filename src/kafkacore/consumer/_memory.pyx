@@ -56,7 +56,7 @@ cdef class RecordOrigin:
 
 cdef RecordOrigin new_origin(object topic, int partition, RecordBatch batch, FetchMemory memory,
                              Py_ssize_t capacity):
-    """Return a new origin for up to ``capacity`` records of ``batch``."""
+    """Return a new :class:`RecordOrigin` for up to ``capacity`` records of ``batch``."""
     cdef RecordOrigin origin = RecordOrigin.__new__(RecordOrigin)
     origin.topic = topic
     origin.partition = partition

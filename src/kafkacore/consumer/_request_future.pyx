@@ -14,7 +14,7 @@ from kafkacore.errors import RetriableError
 
 
 cdef extern from "Python.h":
-    # Compiled calls do not count towards Python's recursion limit without this function.
+    # Counts a compiled call towards Python's recursion limit. Otherwise compiled calls do not count.
     int Py_EnterRecursiveCall(const char *where) except -1
     void Py_LeaveRecursiveCall()
 

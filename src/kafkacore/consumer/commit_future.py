@@ -77,7 +77,7 @@ class CommitFuture:
     def chain(self, future: Completable) -> Self:
         """Complete ``future``, such as a :class:`~kafkacore.future.Future`, with the outcome of this one.
 
-        It gets ``None`` or the error. Returns this future.
+        ``future`` gets ``None`` or the error. Returns ``self``.
         """
         return self.add_callback(future.success).add_errback(future.failure)
 

@@ -324,7 +324,7 @@ class Fetcher:
             self._subscriptions.clear_preferred_read_replica(tp)
 
     def _request_failed(self, node: Node, data: FetchRequestData) -> None:
-        """Back off unless this is the node's first failure: a broker may drop a fetch session at any time."""
+        """Back off, but not after the first failure of a node: it may only have dropped the fetch session."""
         if node.node_id in self._failed_nodes:
             for tp in data.session_partitions:
                 if self._subscriptions.is_fetchable(tp):
@@ -518,7 +518,7 @@ class Fetcher:
             if (
                 closing is None
                 or node is None
-                # The broker would respond only after the fetch in flight; it expires the session by itself.
+                # The broker would respond only after the fetch in flight. Let the session expire instead.
                 or node_id in self._pending_nodes
                 or not self._client.client.is_ready(node, self._clock.monotonic_ms())
             ):

@@ -73,7 +73,7 @@ class SingleOwnerGuard:
             raise
 
     def _wait_for_deputy(self, thread: int) -> None:
-        """Take the lock when the heartbeat thread releases it; raise an error if another thread owns it."""
+        """Take the lock when the heartbeat thread releases it; raise an error if any other thread owns it."""
         while True:
             owner = self._owner
             # The owner is 0 if a thread has just taken or just released the lock.

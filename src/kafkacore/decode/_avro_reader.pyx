@@ -53,7 +53,7 @@ cdef class _Program:
         cdef Node *node
         cdef bytes blob
         cdef list nodes = list(specs)
-        # Read the attributes only once, because the specs may return other values the next time.
+        # Read the attributes of each spec only once, because it may return other values the next time.
         cdef list children = [tuple(spec.children) for spec in nodes]
         cdef list ends = [tuple(spec.ends) for spec in nodes]
         count = len(nodes)

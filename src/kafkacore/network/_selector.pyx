@@ -643,7 +643,7 @@ cdef class Selector:
         return self.notify_authenticated(channel, channel.has_been_ready, False)
 
     cdef int fail(self, KafkaChannel channel, int error) except -1:
-        """Close a channel because of the transport's error, or else because of an errno."""
+        """Close a channel with the error of its transport, or with the errno ``error`` if it has none."""
         cause = channel.transport.error
         if cause is None:
             phase = (

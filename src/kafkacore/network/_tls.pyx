@@ -190,8 +190,8 @@ cdef class TlsTransportLayer(TransportLayer):
             return 0
         while got < size:
             if not self.can_read():
-                # Stop if the last read emptied the socket, which is the case if it did not fill the buffer.
-                # Also stop at the limit.
+                # A read that did not fill the buffer has emptied the socket, so stop after it. Also stop
+                # at the limit.
                 is_drained = is_drained or received >= 2 * got + MAX_EXCESS_BYTES
                 result = -EAGAIN if is_drained else self.receive_some()
                 if result <= 0:
@@ -348,7 +348,7 @@ cdef class TlsTransportLayer(TransportLayer):
         return self.report_written()
 
     cdef Py_ssize_t report_earlier(self) except? -1:
-        """Send records left by an earlier write, as ``report_written`` does. Return 0 if there are none."""
+        """Send the records of an earlier write. Return as ``report_written`` does, or 0 if there are none."""
         return 0 if self.error is None and self.unsent is None else self.report_written()
 
     cdef Py_ssize_t report_written(self) except? -1:

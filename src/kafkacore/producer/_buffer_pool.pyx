@@ -180,7 +180,7 @@ cdef class BufferPool:
                 try:
                     waiter.condition.notify()
                 except BaseException:
-                    # Ctrl-C may have interrupted the call before it woke the thread, and no other call would
+                    # Ctrl-C may have interrupted notify() before it woke the thread, and nothing else would
                     # wake that thread.
                     waiter.condition.notify()
                     raise

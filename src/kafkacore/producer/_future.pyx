@@ -187,7 +187,7 @@ cdef FutureRecordMetadata new_future(long long timestamp_ms, int key_size, int v
 
 
 # The garbage collector does not track futures, because a loop of sends creates and drops millions of them.
-# Only a callback could create a reference cycle, and a result drops its callbacks when it is done.
+# Only a callback could create a reference cycle, and callbacks are dropped when the batch is done.
 @cython.final
 @cython.no_gc
 @cython.freelist(128)
@@ -338,7 +338,7 @@ cdef class FutureRecordMetadata:
     def chain(self, future):
         """Complete ``future``, such as a :class:`~kafkacore.future.Future`, with the outcome of this one.
 
-        It gets the :class:`RecordMetadata` or the error. Returns this future.
+        ``future`` gets the :class:`RecordMetadata` or the error. Returns ``self``.
         """
         return self.add_callback(future.success).add_errback(future.failure)
 

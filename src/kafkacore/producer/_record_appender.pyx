@@ -28,8 +28,7 @@ import os
 from kafkacore.clock import Clock
 from kafkacore.errors import IllegalStateError, MessageSizeTooLargeError, TransactionAbortedError
 
-# Number of bytes of MAX_RECORD_OVERHEAD that most records do not need, except for the first record of a
-# batch.
+# Number of bytes of MAX_RECORD_OVERHEAD that the second and later records of a batch usually do not need.
 cdef Py_ssize_t RECORD_OVERHEAD_SPARED = MAX_RECORD_OVERHEAD - 5
 
 # Number of forks that led to this process. A producer with another number belongs to a parent process. Its

@@ -160,7 +160,7 @@ class RecordAccumulator:
         #: No waiting batch expires before this time.
         self.no_expiry_before_ms = -math.inf
         self._unsealable: list[tuple[ProducerBatch, Exception]] = []
-        #: As in Apache Kafka, the time-out has an effect only with adaptive partitioning.
+        #: As in Apache Kafka, this time-out has an effect only with adaptive partitioning.
         self._availability_timeout_ms = partition_availability_timeout_ms if adaptive_partitioning else 0.0
         self._ready_nodes: tuple[int, ...] = ()
         #: Id of a node for which batches wait, but which cannot accept them → time at which this began.

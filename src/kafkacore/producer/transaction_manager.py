@@ -269,7 +269,7 @@ class TransactionManager:
             if pending is None or pending.result.is_acknowledged:
                 self._check(operation, source)
                 self._pending = pending = PendingCall(self.new_result(operation), begin)
-                # The next record needs a new batch, which add_partition() rejects.
+                # Without an open batch, the next record needs a new batch, which add_partition() rejects.
                 self._close_open_batches()
             elif pending.result.operation != operation:
                 self._refuse_pending(operation)

@@ -88,7 +88,7 @@ cdef int layout_of(const ArrowSchema *schema, str name) except -1:
 
 
 cdef int fill_column(const ArrowSchema *schema, const Piece *piece, Column *out, str name) except -1:
-    """Set ``out`` to the column of one piece whose type is not a dictionary."""
+    """Set ``out`` to the column of ``piece``, whose type is not a dictionary."""
     cdef const ArrowArray *array = piece.array
     cdef bint sound = False
     memset(out, 0, sizeof(Column))

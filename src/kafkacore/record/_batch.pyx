@@ -92,7 +92,8 @@ cdef class RecordBatch(BatchHeader):
             plain = decompress(codec, self.source.slice(at, end), self.max_decompressed_size)
         except CorruptRecordError as error:
             raise type(error)(error.reason, offset=self.base_offset) from error
-        # Decompression released the GIL. If another thread has already set the records, they may be in use.
+        # Decompression released the GIL. If another thread has set the records meanwhile, keep them, because
+        # they may be in use.
         if self.records_at != NULL:
             return 0
         records = Payload(plain)

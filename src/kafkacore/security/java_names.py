@@ -310,5 +310,5 @@ def _unknown_option(name: str, option: str, module: _Module) -> str:
 
 @functools.cache
 def _unsecured(subject: str) -> UnsecuredTokenProvider:
-    """Return the same token provider for each call with a subject, so that equal settings stay equal."""
+    """Return the token provider of ``subject``, always the same object, so that equal settings stay equal."""
     return UnsecuredTokenProvider(subject)

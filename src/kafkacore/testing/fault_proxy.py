@@ -185,7 +185,7 @@ class FaultProxy:
         self._for_links(direction, set_it)
 
     def set_stalled(self, is_stalled: bool = True, *, direction: Direction | None = None) -> None:
-        """Stop forwarding bytes and disconnects, as on a half-open connection. ``False`` resumes it."""
+        """Forward neither bytes nor disconnects, as on a half-open connection. ``False`` ends this."""
 
         def set_it(link: Link) -> None:
             link.is_stalled = is_stalled
@@ -193,7 +193,7 @@ class FaultProxy:
         self._for_links(direction, set_it)
 
     def set_black_hole(self, is_black_hole: bool = True, *, direction: Direction | None = None) -> None:
-        """Discard all bytes and disconnects.
+        """Discard all bytes, and do not forward disconnects.
 
         ``False`` ends this and resets the connections on which something was discarded.
         """

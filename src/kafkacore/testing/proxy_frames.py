@@ -94,6 +94,6 @@ class FrameScanner:
         return data[passed:], frames
 
     def rest(self) -> bytes:
-        """Return the bytes that were held back, of a head that stayed incomplete."""
+        """Remove and return the bytes of an incomplete head, which were held back."""
         held, self._partial = self._partial[self._passed :], b""
         return held

@@ -167,7 +167,7 @@ cdef class Writer:
     cpdef int write_length(self, Py_ssize_t size, bint compact, bint short_length=False) except -1:
         """Write a length as ``Cursor.read_length`` reads it; -1 means null.
 
-        A string has at most 32,767 bytes.
+        Set ``short_length`` for a string, which has at most 32,767 bytes.
         """
         if size < -1 or size > (MAX_INT16 if short_length else MAX_INT32):
             most = MAX_INT16 if short_length else MAX_INT32

@@ -349,7 +349,7 @@ def checked_property(name: str, value: object) -> PropertyValue | None:
 
 
 def listener_key(name: str) -> ListenerSetting | None:
-    """Return the definition of a listener setting, with or without a prefix; ``None`` if it is not one."""
+    """Return the definition of a listener setting, with or without a prefix; ``None`` for any other name."""
     return LISTENER_KEYS.get(_bare_name(name))
 
 

@@ -15,14 +15,15 @@ from kafkacore.structs import printable
 
 #: Maximum characters of a regular expression. Compiling a longer one would block the network thread.
 MAX_LENGTH: Final = 1000
-#: Expression that matches everything, for which the library is not needed.
+#: Expression that matches everything. It works even if google-re2 is not installed.
 EVERYTHING: Final = ".*"
 
 
 def is_pattern(text: str) -> bool:
     """Return whether ``text`` is a valid regular expression, without matching it.
 
-    Kafka uses the syntax of Java or RE2, this check that of Python. They differ in rare constructs only.
+    Kafka uses the syntax of Java or RE2, and this check uses the syntax of Python. They differ only in rare
+    constructs.
     """
     if len(text) > MAX_LENGTH:
         return False

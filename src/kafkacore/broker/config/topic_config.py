@@ -189,7 +189,7 @@ _KEYS = (
 
 #: Kafka's internal settings, which DescribeConfigs shows only if they are set.
 HIDDEN_TOPIC_CONFIG = table(
-    # Kafka's tests set this one to get segments smaller than the minimum of segment.bytes.
+    # Kafka's tests use this setting to get segments smaller than the minimum of segment.bytes.
     _key(
         "internal.segment.bytes",
         _I,

@@ -112,10 +112,9 @@ class CoordinatorState(Protocol[LoadedT]):
         """Return an object that reads a partition. It shares no state with other threads."""
 
     def apply_loaded(self, partition: int, loaded: LoadedT) -> Iterator[None]:
-        """Take over the state of a partition that was read.
+        """Take over the state that was read from a partition, while the caller iterates over the result.
 
-        The iterator does a part of the work, of a few milliseconds, for each item. The partition is loaded
-        when it ends.
+        Each item takes a few milliseconds of work. When the iterator is exhausted, the partition is loaded.
         """
 
     def apply(self, partition: int, record: CoordinatorRecord, offset: int, producer_id: int) -> None:

@@ -28,7 +28,7 @@ class _Waiting(NamedTuple):
 
 
 class _Watch(DelayedOperation):
-    """Completes when the first pending append is safe, has failed or has timed out."""
+    """An operation that completes when the first pending append is safe, has failed or has timed out."""
 
     def __init__(self, deadline_ms: float, pending: PendingAppends) -> None:
         super().__init__(deadline_ms)

@@ -136,7 +136,7 @@ class OffsetManager:
         offsets: Sequence[OffsetToCommit],
         on_done: Callable[[Sequence[int]], None],
     ) -> None:
-        """Write offsets in a transaction of a producer. They count when the transaction is committed.
+        """Write offsets in a transaction of a producer. They take effect when the transaction is committed.
 
         The caller has verified that the group's partition of ``__consumer_offsets`` is part of the
         transaction. The other parameters are those of :meth:`commit`.

@@ -45,9 +45,9 @@ class PendingOffsets:
     """Offsets of open transactions in one partition of ``__consumer_offsets``. Not thread-safe."""
 
     def __init__(self) -> None:
-        #: No dictionary in it is ever empty.
+        #: Group id → pending offsets. No inner dictionary is ever empty.
         self.groups: dict[str, PendingGroupOffsets] = {}
-        # The places of each producer's offsets, in the order of the log.
+        # Producer id → group and partition of each of its pending offsets, in the order of the log.
         self._of_producer: dict[int, dict[tuple[str, Place], None]] = {}
 
     def __len__(self) -> int:
@@ -60,7 +60,7 @@ class PendingOffsets:
         self._of_producer.setdefault(producer_id, {})[group_id, place] = None
 
     def remove(self, group_id: str, place: Place) -> None:
-        """Remove the offsets that any producer would commit for a partition."""
+        """Remove the pending offsets of all producers for a partition of a group."""
         group = self.groups.get(group_id)
         for producer_id in group.pop(place, ()) if group is not None else ():
             places = self._of_producer[producer_id]
@@ -132,8 +132,8 @@ class PartitionOffsets:
     def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
         """Commit or drop the pending offsets of a producer.
 
-        An offset whose record is older than that of the committed offset is dropped, too: compaction may
-        already have removed it.
+        A pending offset is dropped in any case if its record is older than the record of the committed
+        offset, because compaction may already have removed the older record.
         """
         for group_id, (topic, partition), offset in self.pending.end(producer_id):
             if not is_committed:

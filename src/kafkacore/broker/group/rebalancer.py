@@ -301,8 +301,8 @@ class Rebalancer:
 
     def _store_empty(self, group: ClassicGroup) -> None:
         def on_safe(error_code: int) -> None:
-            # An error is only logged: after a crash, the broker loads the previous generation, whose sessions
-            # then expire.
+            # An error is only logged: after a crash, the broker loads the previous generation, and the
+            # sessions of its members then expire.
             if error_code:
                 logger.warning(
                     "group %s: failed to persist the empty group: error %d", group.group_id, error_code

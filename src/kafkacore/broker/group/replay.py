@@ -44,7 +44,7 @@ class Replay:
         self.record_count = 0
         #: Offset and value of the last record of each key.
         self._last: dict[bytes, tuple[int, bytes | None]] = {}
-        #: The same for the offsets of each producer's open transaction.
+        #: Producer id → offset and value of the last record of each key in the producer's open transaction.
         self._pending: dict[int, dict[bytes, tuple[int, bytes]]] = {}
         #: Offset of the last tombstone of a key that was read while a transaction was open. A pending offset
         #: that is older has been deleted.
@@ -103,7 +103,7 @@ class Replay:
                     self._apply(loaded, key, pending_value, offset, producer_id)
         self._rename_legacy_keys()
         last, plain = self._last, PlainCommits(loaded.offsets)
-        # The order does not matter. Sorting a million keys would hold the GIL for too long.
+        # The keys can be applied in any order. Sorting a million keys would hold the GIL for too long.
         while last:
             key, (offset, last_value) = last.popitem()
             if last_value is None or not plain.take(key, last_value, offset):

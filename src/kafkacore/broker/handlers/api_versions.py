@@ -85,7 +85,7 @@ def _with_features(
         for name, level in finalized
         if level
     ]
-    # Clients ignore features with an epoch that is not above the last one.
+    # Clients ignore features whose epoch is not above the last epoch that they received.
     answer.finalized_features_epoch = metadata.end_offset
     return answer
 

@@ -295,7 +295,7 @@ def _added(append: ProduceAppend, partitions: list[TopicPartition], code: int) -
 
 
 def _error_of_produce(code: int, version: int) -> int:
-    """Return the error of a Produce for an error of the coordinator, as ``AddPartitionsToTxnManager``."""
+    """Convert an error of the coordinator to one of Produce, as ``AddPartitionsToTxnManager`` does."""
     if code in _RETRIABLE or (
         code == ConcurrentTransactionsError.errno and version < FIRST_VERSION_THAT_ADDS
     ):

@@ -1,4 +1,4 @@
-"""TxnOffsetCommit: write offsets of a group in a transaction. They count when it is committed (KIP-98).
+"""TxnOffsetCommit: write offsets of a group, which take effect when a transaction commits (KIP-98).
 
 Versions 0 to 5. The group's partition of ``__consumer_offsets`` must be part of the transaction. Up to
 version 4, AddOffsetsToTxn has added it, which is verified here. From version 5 on, this request adds it
@@ -42,7 +42,7 @@ FIRST_VERSION_WITH_LOADING = 2
 #: First version whose clients know TRANSACTION_ABORTABLE.
 FIRST_VERSION_WITH_ABORTABLE = 4
 FIRST_VERSION_THAT_ADDS = 5
-#: Version of the transaction protocol of the clients that send a version that adds the partition.
+#: Transaction protocol version of a client whose request adds the group's partition to the transaction.
 CLIENT_VERSION = 2
 
 _RequestedTopic = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic

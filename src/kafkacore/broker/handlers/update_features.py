@@ -23,7 +23,7 @@ from kafkacore.protocol.generated.update_features import UpdateFeaturesRequest, 
 from kafkacore.structs import ACLOperation
 
 LAST_VERSION_WITH_RESULTS = 1
-#: Before, a field allows a downgrade.
+#: Requests of earlier versions have the field ``allow_downgrade`` instead.
 FIRST_VERSION_WITH_UPGRADE_TYPE = 1
 
 

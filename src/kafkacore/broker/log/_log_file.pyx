@@ -4,7 +4,7 @@ cimport cython
 
 from kafkacore.wire import FileSlice
 
-# Value of LogFile.fd without a descriptor.
+# Value of LogFile.fd while no descriptor is open.
 CLOSED = -1
 
 

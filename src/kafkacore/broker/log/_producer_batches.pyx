@@ -26,8 +26,8 @@ cdef enum:
     NO_SEQUENCE = -1
     NO_EPOCH = -1
     NO_OFFSET = -1
-    # First transaction.version in which each marker increments the producer epoch (KIP-890), unless it is the
-    # largest one.
+    # First transaction.version in which each marker increments the producer epoch (KIP-890), unless the epoch
+    # is the largest one.
     TV_2 = 2
     MAX_EPOCH = 0x7FFF
     # Indexes of fields in a BatchMetadata, which is a tuple.
@@ -67,7 +67,8 @@ cdef class ProducerBatches:
     cdef Py_ssize_t _open_count
     # First offsets of the open transactions, and of those whose marker is not below the high watermark yet.
     cdef object _unstable
-    # (offset of the marker, first offset) of the latter, in the order of the markers.
+    # (offset of the marker, first offset) of the transactions whose marker is not below the high watermark
+    # yet, in the order of the markers.
     cdef object _ended
 
     def __init__(self, str name not None):
@@ -193,7 +194,8 @@ cdef class ProducerBatches:
         entry = self.entry_in_epoch(header.producer_id, header.producer_epoch)
         entry.last_timestamp = timestamp
         if header.base_sequence < 0:
-            # The coordinator never sends such a batch again, so only the last one is kept.
+            # Only a coordinator writes batches without sequence numbers. It never sends a batch again, so
+            # only the last batch is kept.
             entry.batches.clear()
         entry.batches.append(batch_metadata(header, base_offset, timestamp))
         if header.attributes & TRANSACTIONAL_BIT and <int64_t> entry.current_txn_first_offset < 0:
@@ -278,7 +280,8 @@ cdef class ProducerBatches:
         entry = self.entries.get(producer_id)
         if entry is None or entry.current_txn_first_offset < 0:
             return None
-        # A producer has at most one open transaction, so this looks at two transactions at most.
+        # Find the first open transaction of another producer. As a producer has at most one open transaction,
+        # it is the first or the second.
         for first, other in self._open.items():
             if <int64_t> other != producer_id:
                 stable = first
@@ -311,7 +314,7 @@ cdef class ProducerBatches:
             self._ended.append((marker_offset, first))
 
     def on_high_watermark(self, int64_t high_watermark):
-        """Take the transactions whose marker is below the new high watermark for stable."""
+        """Count the transactions whose marker is below the new high watermark as stable."""
         ended = self._ended
         while ended and <int64_t> ended[0][0] < high_watermark:
             del self._unstable[ended.popleft()[1]]

@@ -141,7 +141,8 @@ class DataFolder:
                 deleted.append(aside)
                 continue
             if topic is not None and partition < topic.partition_count:
-                # Leave the folder as it is: an empty partition must not hide the records of the other topic.
+                # The records belong to a topic with another id. Leave the folder as it is, so that an empty
+                # partition does not hide these records.
                 path = folder / checkpoints.PARTITION_METADATA_FILE
                 foreign[topic_partition] = (
                     f"{path} has topic id {topic_id} instead of {topic.topic_id}; "

@@ -311,9 +311,9 @@ def _find_end_offset(loader: _Loader, recovery_point: int, is_clean: bool) -> tu
 
 
 def _restore_recent_batches(loader: _Loader, producers: ProducerStateManager) -> None:
-    """Read the producers' recent batches before the snapshot from the log.
+    """Read from the log the recent batches of producers that precede the snapshot.
 
-    The snapshot has only the last batch of each producer. Only batch headers are read.
+    This is needed because the snapshot has only the last batch of each producer. Only batch headers are read.
     """
     end = producers.map_end_offset
     before = [segment for segment in loader.segments if segment.base_offset < end]

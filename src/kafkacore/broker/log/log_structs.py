@@ -73,7 +73,7 @@ class BackgroundWork(Protocol[LogT]):
     """The flusher's thread, to which a log passes its background work."""
 
     def mark_dirty(self, log: LogT) -> None:
-        """Call ``flush_dirty`` of the log soon."""
+        """Call ``flush_dirty`` of ``log`` soon on the flusher's thread."""
 
     def schedule(self, task: Callable[[], None]) -> None:
         """Run ``task`` soon on the flusher's thread."""

@@ -93,7 +93,7 @@ class OpenFiles:
         """Close up to ``count`` idle files, the least recently used first. Return how many were closed."""
         closed = 0
         # A file used since the last pass is skipped once. Files that need a sync are closed last, because
-        # closing the last descriptor may discard an error of writing them.
+        # closing the last descriptor may discard a write error.
         for spares_unsynced in (True, True, False):
             for _ in range(len(self._open)):
                 if closed == count:
@@ -114,5 +114,5 @@ class OpenFiles:
         try:
             self.disk.close(fd)
         except OSError as error:
-            # The data is not affected: a failed write is reported by the next sync.
+            # This error does not affect the data: if a write has failed, the next sync reports it.
             logger.warning("failed to close %s: %s", file.path, error)

@@ -222,7 +222,11 @@ class LogSegment:
         return RecordsSlice(memoryview(data)[:length], next_offset)
 
     def _check_end(self, data: bytes, position: int, offset: int, end_offset: int) -> None:
-        """Check that the batch ends before ``end_offset``. Otherwise a consumer would wait forever."""
+        """Check that the batch ends before ``end_offset``.
+
+        The caller returns no records of the batch. If the batch is damaged, a consumer would wait for them
+        forever.
+        """
         headers, _, _, _ = walk_batches(data[:BATCH_OVERHEAD], position, self.size, False)
         if headers and headers[0].last_offset >= end_offset:
             raise CorruptRecordError(

@@ -65,7 +65,8 @@ class TransactionRecovery:
             try:
                 segment.transaction_index.check(segment.base_offset, end)
             except CorruptRecordError as error:
-                # This is also the case after a kill between the writes of an entry and of its marker.
+                # The index is also invalid if the process was killed between the writes of an entry and of
+                # its marker.
                 name = segment.transaction_index.path.name
                 logger.warning("%s: rebuilding %s: %s", log_name, name, error.reason)
                 self._damaged.add(segment)

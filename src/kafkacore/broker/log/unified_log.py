@@ -513,7 +513,8 @@ class UnifiedLog:
                     may_slice=may_slice and self._disk.has_descriptors,
                 )
                 if found is not None:
-                    # Under the same lock, because retention or compaction could remove the entries.
+                    # Do not release the lock before this: retention or compaction could remove the index
+                    # entries.
                     if with_aborted and self._has_aborted:
                         return FetchDataInfo(*found, self._collect_aborted(start_offset, found.next_offset))
                     return FetchDataInfo(*found)
@@ -568,8 +569,8 @@ class UnifiedLog:
             found, next_offset = self._search(records, timestamp, start_offset)
             if found is not None:
                 return found
-            # The batch has no such record: its header has a later timestamp than its records, or the record
-            # is below start_offset.
+            # No record of the batch matches: its header has a later timestamp than its records, or the record
+            # with the timestamp is below start_offset.
             start_offset = max(next_offset, start_offset + 1)
 
     def offset_of_max_timestamp(self) -> TimestampAndOffset | None:

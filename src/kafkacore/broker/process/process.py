@@ -303,7 +303,7 @@ class BrokerProcess:
 
 @contextmanager
 def _unnamed_file(content: bytes) -> Iterator[int | None]:
-    """Provide ``content`` to a child as an unnamed file; yield its descriptor; ``None`` without content."""
+    """Yield the descriptor of an unnamed file with ``content``, or ``None`` if the content is empty."""
     if not content:
         yield None
         return

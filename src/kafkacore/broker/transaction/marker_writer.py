@@ -55,7 +55,7 @@ class _Retry(TimerTask):
 
 
 class _MarkersWritten(DelayedOperation):
-    """Completes when the markers that were appended are safe, or one of their logs has failed."""
+    """An operation that completes when the appended markers are safe, or one of their logs has failed."""
 
     def __init__(
         self, required: Mapping[TopicPartition, tuple[UnifiedLog, int]], on_written: Callable[[], None]

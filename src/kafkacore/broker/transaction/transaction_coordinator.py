@@ -264,7 +264,7 @@ class TransactionCoordinator:
             )
             self._park(transactional_id, again, lambda: on_done(ConcurrentTransactionsError.errno))
         elif metadata.state is TransactionState.ONGOING and metadata.partitions.issuperset(partitions):
-            # The partitions may have been added by a request that is not answered yet.
+            # The request that added the partitions may not be answered yet, so wait until they are safe.
             self._log.when_safe(transactional_id, on_done)
         else:
             now_ms = self._clock.wall_ms()
@@ -380,7 +380,7 @@ class TransactionCoordinator:
         if metadata is None or metadata.state not in PREPARED:
             return
         if code == CoordinatorNotAvailableError.errno:
-            # The disk is slow. The record may still become safe.
+            # The disk is slow, but the record may still become safe, so continue to wait.
             self._log.when_safe(transactional_id, partial(self._complete_when_safe, transactional_id))
         elif not code:
             self._markers.complete(metadata)
@@ -478,10 +478,10 @@ class TransactionCoordinator:
 
 
 def _check_expected(metadata: TransactionMetadata, expected: ProducerIdAndEpoch | None) -> None:
-    """Check the id that a producer has. Its epoch is checked when the next one is given.
+    """Check the producer id in an InitProducerId request. The epoch is checked when a new epoch is assigned.
 
-    The previous id is accepted from a producer whose epochs were exhausted, because it may repeat a request
-    whose response it has not received.
+    The previous id is accepted if the epochs of that id are exhausted, because the producer may repeat a
+    request whose response it has not received.
     """
     if expected is None or metadata.producer_epoch == NO_PRODUCER_EPOCH:
         return
@@ -494,12 +494,12 @@ def _check_expected(metadata: TransactionMetadata, expected: ProducerIdAndEpoch 
 
 
 def _is_ended(metadata: TransactionMetadata, producer: ProducerIdAndEpoch, commits: bool) -> bool:
-    """Check an EndTxn of transaction version 1, and return whether the transaction has ended that way.
+    """Check an EndTxn of transaction version 1, and return whether the transaction already has this outcome.
 
     Raises
     ------
     BrokerResponseError
-        The producer is not the current one, or the transaction cannot end that way.
+        The producer is not the current one, or the transaction cannot have this outcome at the moment.
     """
     if metadata.producer_id != producer.producer_id:
         raise InvalidProducerIdMappingError
@@ -518,7 +518,7 @@ def _is_ended(metadata: TransactionMetadata, producer: ProducerIdAndEpoch, commi
 def _is_ended_v2(metadata: TransactionMetadata, producer: ProducerIdAndEpoch, commits: bool) -> bool:
     """Check an EndTxn of transaction version 2, as :func:`_is_ended` does.
 
-    A request that is repeated has the epoch before the last one. A transaction without any partition may be
+    A repeated request has the epoch before the current one. A transaction without any partition may be
     aborted.
     """
     state = metadata.state
@@ -552,8 +552,8 @@ def _while_prepared(
     if metadata.producer_id != producer.producer_id:
         return InvalidProducerIdMappingError()
     if metadata.producer_epoch == producer.epoch:
-        # The end of the next transaction, whose records were not sent. Kafka's answer is PRODUCER_FENCED,
-        # after which the producer cannot be used any more.
+        # The request ends the next transaction, whose records were not sent. Kafka answers
+        # PRODUCER_FENCED, after which the producer cannot be used any more.
         return ConcurrentTransactionsError()
     if metadata.producer_epoch != producer.epoch + 1:
         return ProducerFencedError()

@@ -84,7 +84,7 @@ def described_groups(
 
 
 def refuse_other_protocols(admin: KafkaAdminClient, group: str) -> None:
-    """Check that a group without a description does not exist, instead of having another protocol.
+    """Raise an error if a group has no description because of its protocol.
 
     Raises
     ------

@@ -124,7 +124,9 @@ def _alter(arguments: argparse.Namespace) -> int:
 
     of = entity(arguments)
     if not of:
-        raise KafkaConfigurationError("no entity given: add --user, --client-id, --ip, or a default of these")
+        raise KafkaConfigurationError(
+            "no entity given: add --user, --client-id or --ip, or a default such as --default-user"
+        )
     changes: dict[str, float | None] = dict(arguments.set)
     changes |= dict.fromkeys(arguments.delete)
     if not changes:

@@ -87,9 +87,9 @@ def add_parser(commands: Commands[CommandParser]) -> None:
             _add_plan(action)
         if name == "cancel":
             action.add_argument("file", type=Path, nargs="?", help=_FORMAT)
-            action.add_argument("--all", action="store_true", help="cancel all that are in progress")
+            action.add_argument("--all", action="store_true", help="cancel all reassignments in progress")
         if name in ("verify", "cancel"):
-            action.add_argument("--preserve-throttles", action="store_true", help="remove no throttle")
+            action.add_argument("--preserve-throttles", action="store_true", help="keep the throttles")
 
 
 def _add_generate(action: argparse.ArgumentParser) -> None:
@@ -115,7 +115,7 @@ def _add_plan(action: argparse.ArgumentParser) -> None:
     action.add_argument(
         "--additional",
         action="store_true",
-        help="start it even if others are in progress; --throttle then applies to those, too",
+        help="start the reassignment even if others are in progress, to which --throttle then applies, too",
     )
     action.add_argument(
         "--throttle",
@@ -128,7 +128,7 @@ def _add_plan(action: argparse.ArgumentParser) -> None:
         "--replica-alter-log-dirs-throttle",
         type=natural,
         metavar="BYTES",
-        help="the same for the traffic between log directories of a broker",
+        help="limit the traffic between the log directories of a broker likewise (default: no limit)",
     )
     action.add_argument(
         "--rollback", type=Path, metavar="FILE", help="write the current replicas to this file, to move back"
@@ -276,7 +276,7 @@ def _plan(arguments: argparse.Namespace) -> int:
     wanted = read_assignment(arguments.file)
     if arguments.replica_alter_log_dirs_throttle is not None and not wanted.log_dirs:
         raise KafkaConfigurationError(
-            f"{arguments.file} has no log_dirs, to whose moves --replica-alter-log-dirs-throttle applies"
+            f"{arguments.file} has no log_dirs: remove --replica-alter-log-dirs-throttle"
         )
     with admin_client(arguments) as admin:
         moves = planned(admin, arguments, wanted.replicas)
@@ -370,8 +370,8 @@ def status(
 ) -> str:
     """Return the status of a partition.
 
-    It is ``complete``, ``in progress``, or ``different`` if the replicas or their log directories are others
-    and nothing moves.
+    It is ``complete``, ``in progress``, or ``different`` if no move is in progress and the replicas or their
+    log directories are not the wanted ones.
     """
     if move.topic_partition in in_progress:
         return "in progress"
@@ -415,7 +415,7 @@ def _cancel(arguments: argparse.Namespace) -> int:
         start_moves(admin, back, time_limits(arguments, "timeout_ms")["timeout_ms"], SYSTEM_CLOCK)
         topics = {tp.topic for tp in (wanted.replicas if wanted else in_progress)}
         removed = []
-        # The limits of a broker apply to the other reassignments, too.
+        # Keep the throttles while other reassignments continue, because they apply to whole brokers.
         if len(in_progress) == len(all_in_progress) and not arguments.preserve_throttles:
             removed = remove_throttles(admin, topics)
     rows = [

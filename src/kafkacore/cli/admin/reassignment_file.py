@@ -12,7 +12,7 @@ from kafkacore.cli.json_files import read_partitions
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.structs import INT32_MAX, TopicPartition, TopicPartitionReplica
 
-#: The log directory that stands for the broker's choice.
+#: Name that stands for a log directory of the broker's choice.
 ANY_LOG_DIR = "any"
 
 

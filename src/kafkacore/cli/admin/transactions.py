@@ -105,16 +105,21 @@ def _add_arguments(action: argparse.ArgumentParser, name: str) -> None:
         action.add_argument(
             "--start-offset", type=natural, metavar="OFFSET", help="first offset of the transaction"
         )
-        action.add_argument("--producer-id", type=natural, metavar="ID", help="instead of --start-offset")
         action.add_argument(
-            "--producer-epoch", type=natural_up_to(INT16_MAX), metavar="EPOCH", help="with --producer-id"
+            "--producer-id", type=natural, metavar="ID", help="id of the producer, instead of --start-offset"
+        )
+        action.add_argument(
+            "--producer-epoch",
+            type=natural_up_to(INT16_MAX),
+            metavar="EPOCH",
+            help="epoch of the producer; needed with --producer-id",
         )
         action.add_argument(
             "--coordinator-epoch",
             type=natural_up_to(INT32_MAX),
             default=-1,
             metavar="EPOCH",
-            help="coordinator epoch, with --producer-id (default: not checked)",
+            help="coordinator epoch to check, with --producer-id (default: not checked)",
         )
 
 

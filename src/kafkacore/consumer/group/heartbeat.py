@@ -173,7 +173,7 @@ class InBandHeartbeatSender:
         return max(self._next_ms - now_ms, 0.0)
 
     def read_due_ms(self, now_ms: float) -> float:
-        """See :class:`HeartbeatSender`. It is infinity, because the caller polls the network anyway."""
+        """See :class:`HeartbeatSender`. Return infinity, because the caller polls the network anyway."""
         return math.inf
 
     def turn(self, now_ms: float) -> None:

@@ -87,7 +87,10 @@ class GroupJoin:
         self._reason = reason
 
     def restart(self, reason: str) -> None:
-        """Prepare and join again after the generation was reset, because partitions may be lost."""
+        """Join again after the generation was reset.
+
+        The preparation is repeated first, because the listener must be called for lost partitions.
+        """
         self._is_wanted, self._reason = True, reason
         self._is_prepared = False
 

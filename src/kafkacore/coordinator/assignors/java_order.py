@@ -56,5 +56,5 @@ class PartitionHashSet:
         del self._entries[partition]
 
     def first(self) -> TopicPartition:
-        """Return the first partition in iteration order."""
+        """Return the first partition in the iteration order of Java's set."""
         return min(self._entries, key=lambda partition: _bucket(self._entries[partition], self._capacity))

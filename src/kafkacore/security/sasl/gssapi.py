@@ -41,9 +41,9 @@ def answer_to_offer(offer: bytes, authorization_id: str) -> bytes:
 
 
 def check_choice(choice: bytes) -> None:
-    """Check that the client has chosen no layer.
+    """Check that the client has chosen no security layer.
 
-    The authorization id that follows is ignored: as in Kafka, the user is the one in the ticket.
+    The authorization id after the choice is ignored: as in Kafka, the user is that of the Kerberos ticket.
     """
     if len(choice) < 4 or choice[0] != NO_LAYER:
         raise SaslAuthenticationFailedError(

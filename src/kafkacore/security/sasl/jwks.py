@@ -226,7 +226,8 @@ class HttpsKeys(KeySource):
         with self._condition:
             self._closed = True
             self._condition.notify_all()
-        # The wait is limited: a thread that waits for a response stops only when its request ends.
+        # Limit the wait, because a thread that waits for an HTTP response does not stop before it arrives or
+        # times out.
         self._thread.join(1.0)
 
     def _run(self) -> None:

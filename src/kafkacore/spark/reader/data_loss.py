@@ -33,7 +33,7 @@ def report_data_loss(fail: bool, reason: Reason, what: str) -> None:
     fail:
         Value of ``failOnDataLoss``.
     reason:
-        Spark's condition. The error message starts with it.
+        Subclass of Spark's error condition, which the error message names.
     what:
         Description of the loss.
 
