@@ -127,7 +127,7 @@ def described(services: BrokerServices, topic: str) -> dict[str, Any] | None:
 
 
 def described_partition(services: BrokerServices, partition: TopicPartition) -> dict[str, Any]:
-    """Return the replicas and the offsets of a partition."""
+    """Return the replicas, the offsets and the producers of a partition."""
     cluster, log = services.cluster, services.topics.log(partition)
     return {
         "leader": cluster.leader(partition),
@@ -137,6 +137,16 @@ def described_partition(services: BrokerServices, partition: TopicPartition) -> 
         "start": log.log_start_offset,
         "high_watermark": log.high_watermark,
         "end": log.log_end_offset,
+        "producers": [
+            [
+                producer.producer_id,
+                producer.producer_epoch,
+                producer.coordinator_epoch,
+                producer.last_timestamp,
+                producer.current_txn_first_offset,
+            ]
+            for producer in log.active_producers()
+        ],
     }
 
 
@@ -159,8 +169,8 @@ def shared_properties(
 def split(properties: Mapping[str, str], count: int) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
     """Return the properties for the cluster, those without effect, and those that the broker rejects.
 
-    The values of the last two are the broker's explanations. A replication factor is left out if the cluster
-    has as many nodes: they share one log.
+    The values of the last two are explanations. A replication factor is left out if the cluster has as many
+    nodes: they share one log.
     """
     used: dict[str, str] = {}
     without_effect: dict[str, str] = {}
@@ -169,6 +179,10 @@ def split(properties: Mapping[str, str], count: int) -> tuple[dict[str, str], di
         if name in OF_THE_PROCESS:
             continue
         if name in REPLICATION_FACTORS and int(value) <= count:
+            if name.endswith(".min.isr") and int(value) > 1:
+                without_effect[name] = (
+                    "an embedded cluster does not count the replicas of its internal topics"
+                )
             continue
         used[name] = value
         if name.startswith(LISTENERS):

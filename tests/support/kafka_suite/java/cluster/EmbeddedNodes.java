@@ -14,11 +14,13 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.OptionalLong;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.config.types.Password;
+import org.apache.kafka.storage.internals.log.ProducerStateEntry;
 
 /**
  * A cluster of {@code kafkacore.testing.EmbeddedCluster}. All clusters of this JVM are in one Python process, which
@@ -59,9 +61,10 @@ public final class EmbeddedNodes implements AutoCloseable {
             object.put(name, value instanceof Password secret ? secret.value() : String.valueOf(value)));
     }
 
-    /** The replicas of a partition, with the leader or -1, and the offsets of its log, which all replicas share. */
+    /** The replicas of a partition, with the leader or -1, and the state of its log, which all replicas share. */
     public record Replicas(
-            int leader, int epoch, List<Integer> nodes, List<Integer> inSync, long start, long highWatermark, long end) {
+            int leader, int epoch, List<Integer> nodes, List<Integer> inSync, long start, long highWatermark, long end,
+            List<ProducerStateEntry> producers) {
     }
 
     /** A topic. */
@@ -90,8 +93,19 @@ public final class EmbeddedNodes implements AutoCloseable {
         List<Replicas> partitions = new ArrayList<>();
         topic.get("partitions").forEach(each -> partitions.add(new Replicas(
             each.get("leader").asInt(), each.get("epoch").asInt(), integers(each.get("nodes")), integers(each.get("in_sync")),
-            each.get("start").asLong(), each.get("high_watermark").asLong(), each.get("end").asLong())));
+            each.get("start").asLong(), each.get("high_watermark").asLong(), each.get("end").asLong(),
+            producers(each.get("producers")))));
         return Optional.of(new Topic(Uuid.fromString(topic.get("id").asText()), partitions));
+    }
+
+    private static List<ProducerStateEntry> producers(JsonNode list) {
+        List<ProducerStateEntry> found = new ArrayList<>();
+        list.forEach(each -> {
+            long firstOffset = each.get(4).asLong();
+            found.add(new ProducerStateEntry(each.get(0).asLong(), (short) each.get(1).asInt(), each.get(2).asInt(),
+                each.get(3).asLong(), firstOffset < 0 ? OptionalLong.empty() : OptionalLong.of(firstOffset)));
+        });
+        return found;
     }
 
     private static List<Integer> integers(JsonNode list) {

@@ -29,6 +29,8 @@ import org.apache.kafka.metadata.LeaderAndIsr;
 import org.apache.kafka.metadata.LeaderRecoveryState;
 import org.apache.kafka.raft.LogOffsetMetadata;
 import org.apache.kafka.raft.RaftLog;
+import org.apache.kafka.storage.internals.log.ProducerStateEntry;
+import org.apache.kafka.storage.internals.log.ProducerStateManager;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
 import org.mockito.MockMakers;
 import org.mockito.Mockito;
@@ -207,7 +209,19 @@ public final class StandIns {
             case "logStartOffset" -> replicas.start();
             case "highWatermark" -> replicas.highWatermark();
             case "logEndOffset" -> replicas.end();
+            case "producerStateManager" -> producers(replicas);
             default -> throw NeedsKafkaObjects.by("UnifiedLog." + method);
+        });
+    }
+
+    private static ProducerStateManager producers(EmbeddedNodes.Replicas replicas) {
+        return object(ProducerStateManager.class, (method, arguments) -> {
+            if (!method.equals("activeProducers")) {
+                throw NeedsKafkaObjects.by("ProducerStateManager." + method);
+            }
+            Map<Long, ProducerStateEntry> found = new HashMap<>();
+            replicas.producers().forEach(each -> found.put(each.producerId(), each));
+            return found;
         });
     }
 
