@@ -1,9 +1,12 @@
 """``kafkacore demo``: stream flight records through the embedded broker and Spark to Parquet files.
 
 The demo starts a broker process, produces :mod:`flights`, runs a :mod:`kafkacore.spark.pipeline` to Parquet
-with an aggregate, compares the result with pandas, and draws a chart. A folder holds one run, and running the
-demo again adds nothing. After a run that was interrupted before all its records were acknowledged, the demo
-starts over, because otherwise the records that this run left would be counted twice.
+with an aggregate, compares the result with pandas, and draws a chart. With ``--exactly-once``, the flights
+are produced in transactions, and Spark copies them in transactions to the topic that it writes to Parquet.
+
+A folder holds one run, and running the demo again adds nothing. After a run that was interrupted before all
+its records were acknowledged, the demo starts over, because otherwise the records that this run left would be
+counted twice.
 """
 
 from __future__ import annotations
@@ -31,6 +34,7 @@ from kafkacore.errors import KafkaConfigurationError, KafkaError
 from kafkacore.settings import SECURITY_PROTOCOLS, Config
 from kafkacore.spark.pipeline import (
     Aggregate,
+    KafkaSink,
     ParquetSink,
     PipelineConfig,
     SinkError,
@@ -45,16 +49,20 @@ if TYPE_CHECKING:
     from kafkacore.broker.process.process import BrokerProcess
 
 TOPIC, PARTITIONS = "flights", 6
+#: Topic to which Spark copies the flights with ``--exactly-once``, and the producer's transactional id.
+COPY, TRANSACTIONAL_ID = "flights-once", "kafkacore-demo"
+RECORDS_PER_TRANSACTION = 10_000
 #: Name of the user who logs in if the security protocol uses SASL.
 USER = "demo"
 EXAMPLES = """  kafkacore demo                      # in ./kafkacore-demo; a second run adds nothing
   kafkacore demo --fresh              # start over
   kafkacore demo --dir /tmp/demo --records 20000
+  kafkacore demo --exactly-once       # produce, and copy to another topic, in transactions
   kafkacore demo --security-protocol SASL_SSL   # with TLS and a password
   kafkacore demo --json | jq .steps   # the summary as JSON
 """
 #: File that shows that the demo has created a folder, so that --fresh does not empty any other folder. It
-#: contains the number of acknowledged records.
+#: contains the number of acknowledged records, and whether the run is exactly once.
 MARKER = ".kafkacore-demo.json"
 
 DERIVED = (
@@ -143,6 +151,7 @@ class Folder:
     parquet = property(lambda self: self.root / "flights.parquet")
     aggregate = property(lambda self: self.root / "delays_by_carrier_and_month.parquet")
     checkpoint = property(lambda self: self.root / "checkpoint")
+    copy_checkpoint = property(lambda self: self.root / "copy-checkpoint")
     chart = property(lambda self: self.root / "delays_by_carrier_and_month.png")
     spark_log = property(lambda self: self.root / "spark.log")
     warehouse = property(lambda self: self.root / "warehouse")
@@ -150,13 +159,13 @@ class Folder:
     marker = property(lambda self: self.root / MARKER)
 
     @contextmanager
-    def opened(self, fresh: bool, records: int) -> Iterator[int]:
+    def opened(self, fresh: bool, records: int, exactly_once: bool = False) -> Iterator[int]:
         """Prepare and lock the folder, and yield the number of its acknowledged records.
 
         Raises
         ------
         DemoError
-            If the folder has other files, another demo uses it, or it has a run of another number of records.
+            If the folder has other files, another demo uses it, or it has a run with other arguments.
         """
         if self.root.exists() and any(self.root.iterdir()) and not self.marker.exists():
             raise DemoError(
@@ -171,42 +180,56 @@ class Folder:
                 raise DemoError(
                     f"another demo is running in {self.root}: wait for it, or choose another --dir"
                 ) from None
-            yield self._prepare(fresh, records)
+            yield self._prepare(fresh, records, exactly_once)
         finally:
             os.close(lock)
 
-    def _prepare(self, fresh: bool, records: int) -> int:
-        held = 0 if fresh else self._held()
+    def _prepare(self, fresh: bool, records: int, exactly_once: bool) -> int:
+        held, was_exactly_once = (0, False) if fresh else self._held()
         if held == 0:
             # Remove the records that an interrupted run has left. Otherwise they would be counted twice.
             self._empty()
+        elif was_exactly_once != exactly_once:
+            raise DemoError(
+                f"{self.root} has a run {'with' if was_exactly_once else 'without'} --exactly-once: "
+                f"add --fresh to start over"
+            )
         elif held != records:
             raise DemoError(
                 f"{self.root} has a run of {held:,} records, not {records:,}: add --fresh to start over"
             )
         return held
 
-    def _held(self) -> int:
+    def _held(self) -> tuple[int, bool]:
         if not self.marker.exists():
-            return 0
+            return 0, False
         try:
-            return int(json.loads(self.marker.read_text())["acknowledged"])
-        except (ValueError, KeyError, TypeError):
+            marker = json.loads(self.marker.read_text())
+            return int(marker["acknowledged"]), bool(marker.get("exactly_once"))
+        except (ValueError, KeyError, TypeError, AttributeError):
             raise DemoError(f"{self.marker} is damaged: add --fresh to start over") from None
 
     def _empty(self) -> None:
         """Remove the files of a run, and no others."""
         self.mark(0)
-        for folder in (self.broker, self.parquet, self.aggregate, self.checkpoint, self.warehouse):
+        for folder in (
+            self.broker,
+            self.parquet,
+            self.aggregate,
+            self.checkpoint,
+            self.copy_checkpoint,
+            self.warehouse,
+        ):
             if folder.exists():
                 shutil.rmtree(folder)
         for file in (self.chart, self.spark_log, self.password):
             file.unlink(missing_ok=True)
 
-    def mark(self, acknowledged: int) -> None:
+    def mark(self, acknowledged: int, exactly_once: bool = False) -> None:
         """Store the number of acknowledged records atomically."""
         new = self.marker.with_suffix(".new")
-        new.write_text(json.dumps({"topic": TOPIC, "acknowledged": acknowledged}) + "\n")
+        content = {"topic": TOPIC, "acknowledged": acknowledged, "exactly_once": exactly_once}
+        new.write_text(json.dumps(content) + "\n")
         new.replace(self.marker)
 
 
@@ -232,6 +255,11 @@ def add_parser(commands: Commands[CommandParser]) -> None:
         "--records", type=_positive, default=flights.RECORD_COUNT, help="records to produce (default: all)"
     )
     parser.add_argument(
+        "--exactly-once",
+        action="store_true",
+        help="produce in transactions, and copy to another topic in transactions (default: no transactions)",
+    )
+    parser.add_argument(
         "--security-protocol",
         type=str.upper,
         choices=SECURITY_PROTOCOLS,
@@ -253,14 +281,15 @@ def run(arguments: argparse.Namespace) -> int:
     reporter = Reporter(quiet=arguments.json)
     folder = Folder(arguments.dir.absolute())
     work = Work(reporter)
-    with folder.opened(arguments.fresh, arguments.records) as held:
-        differences = _run_steps(folder, arguments.security_protocol, arguments.records, held, work)
+    with folder.opened(arguments.fresh, arguments.records, arguments.exactly_once) as held:
+        differences = _run_steps(folder, arguments, held, work)
     _print_summary(folder, [*work.steps, work.total()], differences, as_json=arguments.json)
     return 1 if differences else 0
 
 
-def _run_steps(folder: Folder, protocol: str, wanted: int, held: int, work: Work) -> list[str]:
+def _run_steps(folder: Folder, arguments: argparse.Namespace, held: int, work: Work) -> list[str]:
     """Run all steps, and return the differences that the check found."""
+    protocol, wanted, exactly_once = arguments.security_protocol, arguments.records, arguments.exactly_once
     # Imported here, because the other commands do not need these modules.
     from kafkacore.cli.chart import draw_delays
     from kafkacore.spark.session import spark_session
@@ -273,19 +302,26 @@ def _run_steps(folder: Folder, protocol: str, wanted: int, held: int, work: Work
         settings = broker.client_settings()
         work.say(f"The broker listens on {broker.bootstrap_servers} (process {broker.pid}){_how(settings)}")
         if held == wanted:
-            acknowledged = _records_in_topic(settings)
+            acknowledged = _records_in_topic(settings, TOPIC, exactly_once)
             work.say(f"Topic {TOPIC} already has {acknowledged:,} records; producing none")
         else:
             with work.step("produce", wanted) as advance:
-                acknowledged = produce(settings, wanted, advance)
-            folder.mark(acknowledged)
+                acknowledged = produce(settings, wanted, advance, exactly_once)
+            folder.mark(acknowledged, exactly_once)
         with work.step("start Spark"):
             spark = running.enter_context(spark_session("kafkacore demo", folder.root, folder.spark_log))
+        copied = acknowledged
+        if exactly_once:
+            with work.step("copy exactly once", wanted) as advance:
+                copy(spark, settings, options, folder, advance)
+            copied = _records_in_topic(settings, COPY, exactly_once)
         try:
             with work.step("Spark to Parquet", wanted) as advance:
-                stream(spark, settings, options, folder, advance)
+                stream(spark, settings, options, folder, advance, COPY if exactly_once else TOPIC)
             with work.step("check against pandas") as advance:
                 differences = check(spark, folder, wanted, acknowledged)
+                if copied != acknowledged:
+                    differences.append(f"{copied:,} committed records in topic {COPY}, not {acknowledged:,}")
                 advance(wanted)
         except SinkError as error:
             return [f"cannot read the Parquet files: {error}"]
@@ -343,7 +379,7 @@ def _require_extras(protocol: str) -> None:
     flights.csv_path()
 
 
-def produce(settings: Config, wanted: int, advance: Advance) -> int:
+def produce(settings: Config, wanted: int, advance: Advance, exactly_once: bool = False) -> int:
     """Produce the flights, and return the number of acknowledged records.
 
     Each record is JSON with its carrier as key, so that the flights of a carrier stay in order.
@@ -359,6 +395,8 @@ def produce(settings: Config, wanted: int, advance: Advance) -> int:
         acknowledged += 1
 
     create_topic(settings, TOPIC, partitions=PARTITIONS)
+    if exactly_once:
+        settings = {**settings, "transactional_id": TRANSACTIONAL_ID}
     encode = json.JSONEncoder(separators=(",", ":")).encode
     with KafkaProducer(
         **settings,
@@ -367,26 +405,44 @@ def produce(settings: Config, wanted: int, advance: Advance) -> int:
         linger_ms=20,
         batch_size=256 * 1024,
     ) as producer:
+        if exactly_once:
+            producer.init_transactions()
+            producer.begin_transaction()
         for sent, flight in enumerate(flights.read_flights(wanted), 1):
             future = producer.send(TOPIC, encode(flight).encode(), key=str(flight["carrier"]).encode())
             future.add_callback(count)
             future.add_errback(failures.append)
             if sent % 5_000 == 0:
                 advance(acknowledged)
+            if exactly_once and sent % RECORDS_PER_TRANSACTION == 0:
+                producer.commit_transaction()
+                producer.begin_transaction()
         producer.flush()
+        if exactly_once:
+            producer.commit_transaction()
     advance(acknowledged)
     if failures:
         raise DemoError(f"{len(failures):,} records were not acknowledged; the first error: {failures[0]}")
     return acknowledged
 
 
-def _records_in_topic(settings: Config) -> int:
+def _records_in_topic(settings: Config, topic: str, in_transactions: bool) -> int:
+    """Return the number of records of a topic; of committed ones if it has transactions."""
     from kafkacore import KafkaConsumer
 
+    if in_transactions:
+        settings = {**settings, "isolation_level": "read_committed", "auto_offset_reset": "earliest"}
     with KafkaConsumer(**settings) as consumer:
-        partitions = [TopicPartition(TOPIC, p) for p in consumer.partitions_for_topic(TOPIC) or ()]
+        partitions = [TopicPartition(topic, p) for p in consumer.partitions_for_topic(topic) or ()]
         first, last = consumer.beginning_offsets(partitions), consumer.end_offsets(partitions)
-    return sum(last[tp] - first[tp] for tp in partitions)
+        if not in_transactions:
+            return sum(last[tp] - first[tp] for tp in partitions)
+        # Markers and aborted records have offsets, too, so that the records must be read.
+        consumer.assign(partitions)
+        count = 0
+        while any(consumer.position(tp) < last[tp] for tp in partitions):
+            count += sum(len(records) for records in consumer.poll(1_000).values())
+    return count
 
 
 #: Options of Spark's source for the settings of kafkacore's clients.
@@ -398,14 +454,43 @@ _OPTIONS = {
 }
 
 
+def copy(
+    spark: SparkSession, settings: Config, options: Mapping[str, str], folder: Folder, advance: Advance
+) -> None:
+    """Copy the flights to another topic in transactions; the parameters are those of :func:`stream`."""
+    from kafkacore.admin import KafkaAdminClient
+    from kafkacore.cli.topics import create_topic
+
+    with KafkaAdminClient(**settings) as admin:
+        is_new = COPY not in admin.list_topics()
+    if is_new:
+        create_topic(settings, COPY, partitions=PARTITIONS)
+    servers, secured = settings["bootstrap_servers"], {**_secured(settings), **options}
+    config = PipelineConfig(
+        bootstrap_servers=servers,
+        topic=TOPIC,
+        value_format="raw",
+        keep=("key",),
+        sink=KafkaSink(servers, COPY, exactly_once=True, options=secured),
+        checkpoint=folder.copy_checkpoint,
+        options={"maxOffsetsPerTrigger": "100000", "kafka.isolation.level": "read_committed", **secured},
+    )
+    run_pipeline(spark, config, on_progress=advance)
+
+
+def _secured(settings: Config) -> dict[str, str]:
+    return {option: settings[name] for name, option in _OPTIONS.items() if name in settings}
+
+
 def stream(
     spark: SparkSession,
     settings: Config,
     options: Mapping[str, str],
     folder: Folder,
     advance: Advance,
+    topic: str = TOPIC,
 ) -> None:
-    """Run the pipeline from the topic to Parquet, with an aggregate per carrier and month.
+    """Run the pipeline from a topic to Parquet, with an aggregate per carrier and month.
 
     Parameters
     ----------
@@ -413,17 +498,23 @@ def stream(
         Settings for the connection of a client.
     options:
         The option of the source that refers to the password.
+    topic:
+        The topic, of which only committed records are read.
     """
-    secured = {option: settings[name] for name, option in _OPTIONS.items() if name in settings}
     config = PipelineConfig(
         bootstrap_servers=settings["bootstrap_servers"],
-        topic=TOPIC,
+        topic=topic,
         value_format="json",
         schema=flights.SCHEMA,
         derive=DERIVED,
         sink=ParquetSink(folder.parquet, partition_by=("month",)),
         checkpoint=folder.checkpoint,
-        options={"maxOffsetsPerTrigger": "100000", **secured, **options},
+        options={
+            "maxOffsetsPerTrigger": "100000",
+            "kafka.isolation.level": "read_committed",
+            **_secured(settings),
+            **options,
+        },
         aggregate=Aggregate(("carrier", "month"), AGGREGATE, folder.aggregate),
     )
     run_pipeline(spark, config, on_progress=advance)

@@ -1,6 +1,8 @@
-"""Fuzz targets for the data that group members exchange, and the records a coordinator writes for a group."""
+"""Fuzz targets for the data that group members exchange, and the records of the coordinators."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from fuzz.harness import Target
 
@@ -8,6 +10,8 @@ from kafkacore.broker.group import records
 from kafkacore.broker.group.offset_store import PartitionOffsets
 from kafkacore.broker.group.plain_commits import PlainCommits
 from kafkacore.broker.group.replay import LoadedPartition, _apply
+from kafkacore.broker.transaction import records as transaction_records
+from kafkacore.broker.transaction.transaction_metadata import TransactionMetadata, TransactionState
 from kafkacore.coordinator.assignors import PartitionRacks
 from kafkacore.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafkacore.coordinator.assignors.range import RangePartitionAssignor
@@ -114,6 +118,46 @@ def group_records() -> list[bytes]:
     return [bytes([len(each.key)]) + each.key + (each.value or b"") for each in made]
 
 
+def read_transaction_record(data: bytes) -> None:
+    """Read a record of a sized key and a value. What was read is written and read again as the same state."""
+    if not data:
+        return
+    transactional_id = transaction_records.decode_key(data[1 : 1 + data[0]])
+    if transactional_id is None:
+        return
+    metadata = transaction_records.decode_value(transactional_id, data[1 + data[0] :])
+    if metadata.state is TransactionState.EMPTY:
+        # A state without a transaction is written without partitions.
+        metadata = replace(metadata, partitions=frozenset())
+    written = transaction_records.transaction_record(metadata, 2)
+    assert written.value is not None
+    assert transaction_records.decode_key(written.key) == transactional_id, "key"
+    assert transaction_records.decode_value(transactional_id, written.value) == metadata, "state"
+
+
+def coordinated_transactions() -> list[bytes]:
+    partitions = frozenset({TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 2)})
+    made = [
+        transaction_records.transaction_record(
+            TransactionMetadata(
+                transactional_id="tx",
+                producer_id=7,
+                producer_epoch=1,
+                timeout_ms=60_000,
+                state=state,
+                partitions=frozenset() if state is TransactionState.EMPTY else partitions,
+                start_ms=5,
+                update_ms=9,
+                client_version=2 * version,
+            ),
+            version,
+        )
+        for state in TransactionState
+        for version in (0, 1)
+    ]
+    return [bytes([len(each.key)]) + each.key + (each.value or b"") for each in made]
+
+
 def targets() -> list[Target]:
     subscriptions = [
         bytes([assignor]) + encode_subscription(subscription, version)
@@ -132,4 +176,5 @@ def targets() -> list[Target]:
         Target("assignment", read_assignment, assignments),
         Target("member-data", read_member_data, member_data),
         Target("group-record", read_group_record, group_records(), head=1),
+        Target("transaction-record", read_transaction_record, coordinated_transactions(), head=1),
     ]

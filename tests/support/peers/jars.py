@@ -160,6 +160,12 @@ def kafka_group_coordinator_jar() -> Path:
     return jar
 
 
+def kafka_transaction_coordinator_jar() -> Path:
+    """Return the kafka-transaction-coordinator jar, with the records of ``__transaction_state``."""
+    (jar,) = kafka_jars().glob("kafka-transaction-coordinator-[0-9]*.jar")
+    return jar
+
+
 def kafka_metadata_jar() -> Path:
     """Return the kafka-metadata jar, with the record definitions of ``__cluster_metadata``."""
     (jar,) = kafka_jars().glob("kafka-metadata-[0-9]*.jar")

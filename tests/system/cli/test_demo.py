@@ -94,6 +94,21 @@ def test_over_tls_and_with_a_login_the_result_is_the_same(finished, tmp_path, ca
     assert not (root / "password").exists()
 
 
+@pytest.mark.usefixtures("spark")
+def test_exactly_once_adds_nothing_in_a_second_run(tmp_path, capsys):
+    folder = Folder(tmp_path / "once")
+    assert again(folder, "--exactly-once") == 0
+    assert "equals that of pandas" in capsys.readouterr().out
+    before = sorted(folder.parquet.rglob("*.parquet"))
+    assert again(folder, "--exactly-once", "--json") == 0
+    done = {step["name"]: step["records"] for step in json.loads(capsys.readouterr().out)["steps"]}
+    assert "produce" not in done
+    assert (done["copy exactly once"], done["Spark to Parquet"]) == (0, 0)
+    assert sorted(folder.parquet.rglob("*.parquet")) == before
+    assert again(folder) == 1
+    assert "has a run with --exactly-once: add --fresh" in capsys.readouterr().err
+
+
 def test_interrupted_login_leaves_no_password(tmp_path):
     folder = Folder(tmp_path)
     with pytest.raises(KeyboardInterrupt), _logged_in(folder, "SASL_SSL") as options:  # noqa: PT012

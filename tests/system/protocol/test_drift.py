@@ -1,6 +1,6 @@
 """Compare every declared message with Kafka's definition.
 
-The definitions come from Kafka's jars of the clients, the group coordinator and the metadata.
+The definitions come from Kafka's jars of the clients, the coordinators and the metadata.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from peers.jars import (
     kafka_clients_jar,
     kafka_group_coordinator_jar,
     kafka_metadata_jar,
+    kafka_transaction_coordinator_jar,
     spark_kafka_jars,
 )
 
 from kafkacore.broker.group.records import GROUP_METADATA, LEGACY_OFFSET_COMMIT, OFFSET_COMMIT
 from kafkacore.broker.metadata.records import CLASSES
+from kafkacore.broker.transaction.records import KEY_VERSION
 from kafkacore.protocol import API_REGISTRY, ApiKey
 from kafkacore.protocol.schema import APIS, DATA
 from kafkacore.protocol.schema.declaration import Field, Message, Versions
@@ -29,6 +31,7 @@ pytestmark = pytest.mark.integration
 #: Modules of messages that are not defined in the clients' jar.
 OFFSETS_TOPIC = "group_records"
 METADATA_LOG = "metadata_records"
+TRANSACTIONS_TOPIC = "transaction_records"
 #: Modules of versions that Kafka 4 has removed. The embedded broker serves them for old clients.
 #: They are compared with the last jar that defines them.
 REMOVED_VERSIONS = ("old_fetch", "old_list_offsets")
@@ -38,7 +41,7 @@ DECLARED = {
     **{
         message.name: message
         for name, data in DATA.items()
-        if name not in (OFFSETS_TOPIC, METADATA_LOG, *REMOVED_VERSIONS)
+        if name not in (OFFSETS_TOPIC, METADATA_LOG, TRANSACTIONS_TOPIC, *REMOVED_VERSIONS)
         for message in data
     },
 }
@@ -60,7 +63,8 @@ def fact(default: object, type_name: str) -> str:
 
 
 def kafka_facts(field: dict[str, Any], valid: range) -> dict[str, Any]:
-    has = versions_in(field["versions"], valid)
+    # A field that is always tagged may leave its versions out.
+    has = versions_in(field.get("versions", field.get("taggedVersions")), valid)
     return {
         "name": field["name"],
         "type": field["type"],
@@ -178,6 +182,15 @@ def test_every_record_of_the_offsets_topic_is_declared_as_kafka_defines_it() -> 
         "GroupMetadataKey": GROUP_METADATA,
         "GroupMetadataValue": GROUP_METADATA,
     }
+
+
+def test_every_record_of_the_transactions_topic_is_declared_as_kafka_defines_it() -> None:
+    definitions = kafka_definitions(kafka_transaction_coordinator_jar())
+    declared = {message.name: message for message in DATA[TRANSACTIONS_TOPIC]}
+    assert sorted(declared) == ["TransactionLogKey", "TransactionLogValue"]
+    found = [text for name, message in declared.items() for text in differences(message, definitions[name])]
+    assert found == []
+    assert {definitions[name]["apiKey"] for name in declared} == {KEY_VERSION}
 
 
 def test_every_record_of_the_metadata_log_is_declared_as_kafka_defines_it() -> None:

@@ -29,6 +29,7 @@ from kafkacore.broker.status.snapshot import (
     Snapshot,
     TopicFigures,
     Totals,
+    TransactionsFigures,
 )
 from kafkacore.clock import Clock
 from kafkacore.process_statistics import open_files, resident_bytes
@@ -37,6 +38,7 @@ from kafkacore.structs import TopicPartition
 if TYPE_CHECKING:
     from kafkacore.broker.log import LogManager, TopicState, UnifiedLog
     from kafkacore.broker.server.socket_server import SocketServer
+    from kafkacore.broker.transaction.transaction_coordinator import TransactionFigures
 
 MAX_TOPICS: Final = 500
 MAX_PARTITIONS: Final = 2000
@@ -169,6 +171,7 @@ class StatusCollector:
                 "waiting": network.state.waiting,
                 "group_count": network.state.group_count,
                 "fetch_session_count": network.state.fetch_session_count,
+                "transactions": self._transactions(network.state.transactions),
                 "groups": shown_groups(network.state.groups, self._high_watermarks()),
             }
             took_ms = self._clock.monotonic_ms() - now_ms
@@ -245,6 +248,14 @@ class StatusCollector:
 
     def _high_watermarks(self) -> dict[TopicPartition, int]:
         return {partition: log.high_watermark for partition, log in self._log_manager.logs().items()}
+
+    def _transactions(self, seen: TransactionFigures) -> TransactionsFigures:
+        oldest_ms = seen.oldest_start_ms
+        return {
+            "id_count": seen.id_count,
+            "open_count": seen.open_count,
+            "oldest_open_ms": 0 if oldest_ms is None else max(self._clock.wall_ms() - oldest_ms, 0),
+        }
 
     def _authentications(self) -> AuthenticationFigures:
         counted = self._server.authentications

@@ -1,4 +1,4 @@
-"""State for a snapshot that only the network thread may read: delayed requests and groups.
+"""State for a snapshot that only the network thread may read: delayed requests, groups and transactions.
 
 The module returns plain values of limited size, and leaves all computation to other threads.
 """
@@ -10,6 +10,7 @@ from zlib import crc32
 
 from kafkacore.broker.group.classic_group import ClassicGroup
 from kafkacore.broker.handlers.services import BrokerServices
+from kafkacore.broker.transaction.transaction_coordinator import TransactionFigures
 from kafkacore.structs import TopicPartition
 
 MAX_GROUPS: Final = 200
@@ -57,6 +58,7 @@ class NetworkThreadState(NamedTuple):
     groups: list[GroupSeen]
     group_count: int
     fetch_session_count: int
+    transactions: TransactionFigures
 
 
 def network_thread_state(services: BrokerServices) -> NetworkThreadState:
@@ -69,6 +71,7 @@ def network_thread_state(services: BrokerServices) -> NetworkThreadState:
         groups=[_seen(group, services, left) for group in groups],
         group_count=len(registry),
         fetch_session_count=len(services.fetch_sessions),
+        transactions=services.transactions.figures(),
     )
 
 

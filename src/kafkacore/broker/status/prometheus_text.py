@@ -10,7 +10,13 @@ from collections.abc import Iterable, Mapping
 from typing import Final, Literal
 
 from kafkacore.broker.server.metrics import ApiFigures
-from kafkacore.broker.status.snapshot import AuthenticationFigures, GroupFigures, Snapshot, TopicFigures
+from kafkacore.broker.status.snapshot import (
+    AuthenticationFigures,
+    GroupFigures,
+    Snapshot,
+    TopicFigures,
+    TransactionsFigures,
+)
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 #: Maximum number of topics and of partitions with metrics of their own.
@@ -96,6 +102,7 @@ def prometheus_text(snapshot: Snapshot) -> str:
     _requests(text, snapshot["apis"])
     _waiting(text, snapshot)
     _groups(text, snapshot["groups"])
+    _transactions(text, snapshot["transactions"])
     return "\n".join(text.lines) + "\n"
 
 
@@ -275,4 +282,25 @@ def _groups(text: _Text, groups: list[GroupFigures]) -> None:
         "gauge",
         "Lag of a group: number of records after its committed offsets.",
         [({"group": group["group_id"]}, group["lag"]) for group in groups if group["lag"] is not None],
+    )
+
+
+def _transactions(text: _Text, transactions: TransactionsFigures) -> None:
+    text.one(
+        "kafkacore_broker_transactional_ids",
+        "gauge",
+        "Number of transactional ids.",
+        transactions["id_count"],
+    )
+    text.one(
+        "kafkacore_broker_open_transactions",
+        "gauge",
+        "Number of open transactions.",
+        transactions["open_count"],
+    )
+    text.one(
+        "kafkacore_broker_oldest_open_transaction_seconds",
+        "gauge",
+        "Seconds since the oldest open transaction began; 0 without one.",
+        transactions["oldest_open_ms"] / 1000,
     )

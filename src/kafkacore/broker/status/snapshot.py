@@ -136,6 +136,13 @@ class GroupFigures(TypedDict):
     lag: int | None
 
 
+class TransactionsFigures(TypedDict):
+    id_count: int
+    open_count: int
+    #: Time since the oldest open transaction began; 0 without one.
+    oldest_open_ms: int
+
+
 class Snapshot(TypedDict):
     rates: Rates
     history: dict[str, list[float]]
@@ -160,3 +167,4 @@ class Snapshot(TypedDict):
     groups: list[GroupFigures]
     group_count: int
     fetch_session_count: int
+    transactions: TransactionsFigures

@@ -59,6 +59,15 @@ class ProducerIdAndEpoch(NamedTuple):
     epoch: int
 
 
+class TransactionFigures(NamedTuple):
+    """Numbers of transactional ids and of open transactions, and when the oldest of these began."""
+
+    id_count: int
+    open_count: int
+    #: Wall-clock time in milliseconds since the epoch; ``None`` without an open transaction.
+    oldest_start_ms: int | None
+
+
 NO_PRODUCER: Final = ProducerIdAndEpoch(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
 
 #: Called once with an error code and the id and epoch that the producer has from now on.
@@ -468,6 +477,11 @@ class TransactionCoordinator:
             if some and self._is_coordinated_by(node_id, some[0].transactional_id):
                 found += some
         return found
+
+    def figures(self) -> TransactionFigures:
+        """Return the number of transactional ids and of open transactions, for the status page."""
+        starts = [each.start_ms for each in self._state.ongoing()]
+        return TransactionFigures(len(self._state), len(starts), min(starts, default=None))
 
     def _is_coordinated_by(self, node_id: int, transactional_id: str) -> bool:
         try:

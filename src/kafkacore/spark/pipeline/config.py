@@ -99,8 +99,7 @@ class KafkaSink:
     bootstrap_servers, topic:
         Brokers and name of the topic.
     exactly_once:
-        Whether to write in transactions, so that consumers with read_committed get each record once. This
-        needs Apache Kafka.
+        Whether to write in transactions, so that consumers with read_committed get each record once.
     options:
         Further options of the sink, such as ``kafka.compression.type``.
     """

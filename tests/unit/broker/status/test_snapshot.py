@@ -19,6 +19,7 @@ from kafkacore.broker.status.history import INTERVAL_MS, MAX_SAMPLES, TOTALS, Co
 from kafkacore.broker.status.network_thread_state import GroupSeen, MemberSeen, NetworkThreadState, short
 from kafkacore.broker.status.prometheus_text import MAX_TOPICS, prometheus_text
 from kafkacore.broker.status.snapshot import GroupFigures
+from kafkacore.broker.transaction.transaction_coordinator import TransactionFigures
 from kafkacore.coordinator.protocol import Assignment, encode_assignment
 from kafkacore.metrics import Authentications, Sensor
 from kafkacore.structs import TopicPartition
@@ -102,6 +103,7 @@ def test_figures_of_many_topics_are_bounded_and_none_is_lost() -> None:
         "apis": [],
         "waiting": {},
         "fetch_session_count": 0,
+        "transactions": {"id_count": 3, "open_count": 2, "oldest_open_ms": 1_500},
         "groups": [group(b"", {})],
     }
     families = {family.name: family for family in text_string_to_metric_families(prometheus_text(snapshot))}
@@ -109,6 +111,9 @@ def test_figures_of_many_topics_are_bounded_and_none_is_lost() -> None:
     assert len(samples) == MAX_TOPICS + 1
     assert samples[-1].labels == {"topic": "(other topics)"}
     assert sum(sample.value for sample in samples) == len(topics)
+    oldest = families["kafkacore_broker_oldest_open_transaction_seconds"].samples[0].value
+    open_count = families["kafkacore_broker_open_transactions"].samples[0].value
+    assert (oldest, open_count) == (1.5, 2)
     assert families["kafkacore_broker_info"].samples[0].labels["version"] == 'a"b\\c\nd'
 
 
@@ -164,7 +169,7 @@ def test_first_look_has_rates_and_a_history(tmp_path: Path) -> None:
         server: Any = Mock(call=lambda function, _: function(), contexts=list)
         server.authentications = Authentications(Sensor)
         about: Any = {}
-        state = NetworkThreadState({}, [], 0, 0)
+        state = NetworkThreadState({}, [], 0, 0, TransactionFigures(2, 1, clock.wall_ms()))
         collector = StatusCollector(about, config, clock, manager, server, metrics, lambda: state)
         log = manager.log(TopicPartition("orders", 0))
         assert log is not None
@@ -179,4 +184,6 @@ def test_first_look_has_rates_and_a_history(tmp_path: Path) -> None:
     assert found is not None
     assert found["history"]["messages_in"] == [0.5, 0.5, 0.5]
     assert found["rates"]["messages_in"] == 1.0
+    waited_ms = round(3 * INTERVAL_MS + 1_000)
+    assert found["transactions"] == {"id_count": 2, "open_count": 1, "oldest_open_ms": waited_ms}
     assert found["topics"][0]["rates"]["messages_in"] == 1.0
