@@ -119,7 +119,7 @@ def group_records() -> list[bytes]:
 
 
 def read_transaction_record(data: bytes) -> None:
-    """Read a record of a sized key and a value. What was read is written and read again as the same state."""
+    """Read a record of a sized key and a value, and write the state and read it again."""
     if not data:
         return
     transactional_id = transaction_records.decode_key(data[1 : 1 + data[0]])

@@ -33,8 +33,6 @@ def transaction_record(metadata: TransactionMetadata, transaction_version: int) 
     is_empty = metadata.state is TransactionState.EMPTY
     value = TransactionLogValue(
         producer_id=metadata.producer_id,
-        previous_producer_id=metadata.previous_producer_id,
-        next_producer_id=metadata.next_producer_id,
         producer_epoch=metadata.producer_epoch,
         transaction_timeout_ms=metadata.timeout_ms,
         transaction_status=metadata.state,
@@ -46,9 +44,13 @@ def transaction_record(metadata: TransactionMetadata, transaction_version: int) 
         ],
         transaction_last_update_timestamp_ms=metadata.update_ms,
         transaction_start_timestamp_ms=metadata.start_ms,
-        client_transaction_version=metadata.client_version,
     )
-    version = VALUE_VERSION if transaction_version else OLD_VALUE_VERSION
+    version = OLD_VALUE_VERSION
+    if transaction_version:
+        version = VALUE_VERSION
+        value.previous_producer_id = metadata.previous_producer_id
+        value.next_producer_id = metadata.next_producer_id
+        value.client_transaction_version = metadata.client_version
     return CoordinatorRecord(key_of(metadata.transactional_id), _encoded(value, version))
 
 

@@ -11,6 +11,7 @@ from kafkacore.protocol.message import (
     UNSET,
     Message,
     Struct,
+    field_not_in_version,
     null_not_in_version,
     null_refused,
     skip_tagged_fields,
@@ -122,6 +123,14 @@ class TransactionLogValue(Message):
                 transaction_partitions_item.encode(writer, version)
         writer.write_int64(self.transaction_last_update_timestamp_ms)
         writer.write_int64(self.transaction_start_timestamp_ms)
+        if version < 1 and self.previous_producer_id != -1:
+            raise field_not_in_version("TransactionLogValue.previous_producer_id", version)
+        if version < 1 and self.next_producer_id != -1:
+            raise field_not_in_version("TransactionLogValue.next_producer_id", version)
+        if version < 1 and self.next_producer_epoch != -1:
+            raise field_not_in_version("TransactionLogValue.next_producer_epoch", version)
+        if version < 1 and self.client_transaction_version != 0:
+            raise field_not_in_version("TransactionLogValue.client_transaction_version", version)
         if compact:
             tagged: list[tuple[int, Writer]] = []
             if self.previous_producer_id != -1:

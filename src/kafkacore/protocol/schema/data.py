@@ -77,10 +77,10 @@ MODULES = {
             "TransactionLogValue",
             """
                 ProducerId                        int64
-                PreviousProducerId                int64                1+  = -1 tag 0 ignorable
-                NextProducerId                    int64                1+  = -1 tag 1 ignorable
+                PreviousProducerId                int64                1+  = -1 tag 0
+                NextProducerId                    int64                1+  = -1 tag 1
                 ProducerEpoch                     int16
-                NextProducerEpoch                 int16                1+  = -1 tag 3 ignorable
+                NextProducerEpoch                 int16                1+  = -1 tag 3
                 TransactionTimeoutMs              int32
                 TransactionStatus                 int8
                 TransactionPartitions             []PartitionsSchema?
@@ -88,7 +88,7 @@ MODULES = {
                   PartitionIds                    []int32
                 TransactionLastUpdateTimestampMs  int64
                 TransactionStartTimestampMs       int64
-                ClientTransactionVersion          int16                1+  = 0 tag 2 ignorable
+                ClientTransactionVersion          int16                1+  = 0 tag 2
             """,
             versions="0-1",
             flexible="1+",
