@@ -109,6 +109,33 @@ class JavaPeer:
         answer = self._ask("produce", servers, records=records, client_config=dict(config or {}), **end)
         return [(one["partition"], one["offset"]) for one in answer["metadata"]]
 
+    def transact(
+        self,
+        servers: str,
+        topic: str,
+        transactions: Sequence[Mapping[str, Any]],
+        group: str,
+        config: Mapping[str, str],
+    ) -> list[tuple[str, str]]:
+        """Run transactions with one producer until one fails, and return outcome and error of each.
+
+        The fields of a transaction are those of ``peers.transactional_clients``; so are the outcomes.
+        """
+        wanted = [
+            dict(each)
+            | {
+                "records": [
+                    {"topic": topic, "partition": partition, "value": _to_text(value)}
+                    for partition, value in each["records"]
+                ]
+            }
+            for each in transactions
+        ]
+        answer = self._ask(
+            "transact", servers, topic=topic, transactions=wanted, group=group, client_config=dict(config)
+        )
+        return [(one["outcome"], one["error"]) for one in answer["outcomes"]]
+
     def consume(
         self,
         servers: str,

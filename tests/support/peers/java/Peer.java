@@ -8,6 +8,8 @@ import java.io.FileOutputStream;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Base64;
@@ -23,6 +25,7 @@ import java.util.concurrent.TimeUnit;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.admin.OffsetSpec;
+import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
@@ -31,6 +34,7 @@ import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.clients.producer.internals.BuiltInPartitioner;
+import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.PartitionInfo;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
@@ -75,6 +79,7 @@ public final class Peer {
             case "create_topic" -> createTopic(command);
             case "delete_topic" -> deleteTopic(command);
             case "produce" -> produce(command, answer);
+            case "transact" -> transact(command, answer.putArray("outcomes"));
             case "consume" -> consume(command, answer);
             case "offsets" -> offsets(command, answer);
             case "commit" -> commit(command);
@@ -163,6 +168,57 @@ public final class Peer {
             } else if (end.equals("abort")) {
                 producer.abortTransaction();
             }
+        }
+    }
+
+    private static void transact(JsonNode command, ArrayNode outcomes) {
+        KafkaProducer<byte[], byte[]> producer =
+            new KafkaProducer<>(clientConfig(command), new ByteArraySerializer(), new ByteArraySerializer());
+        try {
+            producer.initTransactions();
+            for (JsonNode transaction : command.get("transactions")) {
+                ObjectNode one = outcomes.addObject();
+                transactOnce(producer, command, transaction, one);
+                if (one.get("error").asText().length() > 0) {
+                    return;
+                }
+            }
+        } catch (KafkaException e) {
+            outcomes.addObject().put("outcome", "failed").put("error", String.valueOf(e));
+        } finally {
+            producer.close(Duration.ofSeconds(1));
+        }
+    }
+
+    private static void transactOnce(
+        KafkaProducer<byte[], byte[]> producer, JsonNode command, JsonNode transaction, ObjectNode one) {
+        boolean commits = transaction.get("commits").asBoolean();
+        boolean isEnding = false;
+        try {
+            producer.beginTransaction();
+            for (JsonNode record : transaction.get("records")) {
+                producer.send(new ProducerRecord<>(record.get("topic").asText(), record.get("partition").asInt(), null,
+                    record.get("value").binaryValue()));
+            }
+            if (transaction.hasNonNull("offset")) {
+                TopicPartition place = new TopicPartition(command.get("topic").asText(), 0);
+                producer.sendOffsetsToTransaction(
+                    Map.of(place, new OffsetAndMetadata(transaction.get("offset").asLong())),
+                    new ConsumerGroupMetadata(command.get("group").asText()));
+            }
+            producer.flush();
+            while (transaction.hasNonNull("held_until") && !Files.exists(Path.of(transaction.get("held_until").asText()))) {
+                Thread.sleep(10);
+            }
+            isEnding = true;
+            if (commits) {
+                producer.commitTransaction();
+            } else {
+                producer.abortTransaction();
+            }
+            one.put("outcome", commits ? "committed" : "aborted").put("error", "");
+        } catch (Exception e) {
+            one.put("outcome", isEnding && commits ? "unknown" : "failed").put("error", String.valueOf(e));
         }
     }
 
