@@ -12,7 +12,8 @@ from uuid import UUID
 from kafkacore.broker.log.producer_entries import ProducerStateEntry
 from kafkacore.broker.log.transaction_index import AbortedTransaction
 from kafkacore.broker.storage.disk import DiskSpace
-from kafkacore.errors import InvalidProducerEpochError
+from kafkacore.broker.transaction.transaction_metadata import EPOCH_BUMP_VERSION
+from kafkacore.errors import InvalidProducerEpochError, KafkaError
 from kafkacore.record import RecordBatchBuilder, assign_offset, read_batches
 from kafkacore.structs import TopicPartition
 
@@ -72,6 +73,9 @@ class MemoryLog:
         #: Leader epochs and their start offsets.
         self.epochs = [(0, 0)]
         self.sync_at_once = True
+        self.is_closed = False
+        #: Error of all appends, for example because the disk is full.
+        self.refusal: KafkaError | None = None
         #: First offset of the first open transaction, if there is one.
         self.unstable_offset: int | None = None
         self.aborted: list[AbortedTransaction] = []
@@ -113,6 +117,8 @@ class MemoryLog:
         self.sync()
 
     def append(self, records: memoryview, *, now_ms: int, budget: object = None) -> Appended:
+        if self.refusal is not None:
+            raise self.refusal
         batch = bytearray(records)
         assign_offset(batch, self.log_end_offset, self.leader_epoch)
         first, last = self.log_end_offset, next(iter(read_batches(batch))).last_offset
@@ -139,6 +145,14 @@ class MemoryLog:
         transaction_version: int,
         now_ms: int,
     ) -> Appended:
+        if (
+            transaction_version >= EPOCH_BUMP_VERSION
+            and producer_id in self.open_transactions
+            and producer_epoch == self.producer_epochs[producer_id]
+        ):
+            raise InvalidProducerEpochError
+        if self.refusal is not None:
+            raise self.refusal
         self._check_epoch(producer_id, producer_epoch)
         self.open_transactions.discard(producer_id)
         builder = RecordBatchBuilder(1000)
@@ -153,6 +167,21 @@ class MemoryLog:
         if producer_epoch < self.producer_epochs.get(producer_id, -1):
             raise InvalidProducerEpochError
         self.producer_epochs[producer_id] = producer_epoch
+
+    def lose_unsynced(self) -> None:
+        """Remove the batches that were not flushed, as a loss of power does."""
+        self.batches = [each for each in self.batches if each[1] < self.high_watermark]
+        self.log_end_offset = self.high_watermark
+        self.producer_epochs.clear()
+        self.open_transactions.clear()
+        for _, _, data in self.batches:
+            for batch in read_batches(data):
+                if batch.is_transactional:
+                    self.producer_epochs[batch.producer_id] = batch.producer_epoch
+                    change = (
+                        self.open_transactions.discard if batch.is_control else self.open_transactions.add
+                    )
+                    change(batch.producer_id)
 
     def read(
         self,
@@ -255,7 +284,7 @@ class MemoryLogManager:
 
     def delete_topic(self, name: str) -> None:
         for partition in range(self.topic_states.pop(name).partition_count):
-            del self.logs[TopicPartition(name, partition)]
+            self.logs.pop(TopicPartition(name, partition)).is_closed = True
 
     def log(self, topic_partition: TopicPartition) -> MemoryLog | None:
         return self.logs.get(topic_partition)

@@ -70,6 +70,7 @@ def test_whoever_asks_for_the_longest_names_is_answered(tmp_path: Path, is_refus
     assert len(asked) > 200
     with broker_in_hand(tmp_path, flush="os", offsets_topic_num_partitions=1) as broker:
         broker.services.coordinator_log.ensure_topic()
+        broker.services.transaction_log.ensure_topic()
         broker.flush()
         broker.services.authorizer = Granted() if is_refused else None
         for kind, version, frame in asked:

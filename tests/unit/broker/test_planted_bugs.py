@@ -1,13 +1,19 @@
-"""Bugs planted in the broker and its disk. The checks of ``test_power_states.py`` must find all (G13)."""
+"""Bugs planted in the broker and its disk, which the tests must find (G13).
+
+The checks of ``test_power_states.py`` find the first ones. Those of ``test_random_transactions.py`` find
+the bugs of the transaction coordinator.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from model.power_run import PowerRun
+from model.random_transactions import RandomTransactions
 
 from kafkacore.broker.coordinator.pending import PendingAppends
 from kafkacore.broker.handlers import produce
@@ -17,6 +23,11 @@ from kafkacore.broker.log.segment import LogSegment
 from kafkacore.broker.metadata.end_offset_checkpoint import EndOffsetCheckpoint
 from kafkacore.broker.storage.identity import KeptMetadata
 from kafkacore.broker.storage.producer_ids import ProducerIdManager
+from kafkacore.broker.transaction import marker_writer
+from kafkacore.broker.transaction.coordinator_state import TransactionCoordinatorState
+from kafkacore.broker.transaction.marker_writer import _Completion, _MarkersWritten
+from kafkacore.broker.transaction.transaction_coordinator import TransactionCoordinator
+from kafkacore.broker.transaction.transaction_metadata import TransactionMetadata
 from kafkacore.testing.disk import SimulatedDisk
 
 #: Maximum number of runs, with five power losses each, until a bug must be found.
@@ -91,5 +102,95 @@ def test_planted_bug_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, na
         finally:
             run.abandon()
         if findings:
+            return
+    pytest.fail(f"no run has found the planted bug: {name}")
+
+
+# ---- Transactions -----------------------------------------------------------------------------------------
+
+#: Maximum number of runs until a bug must be found, and the steps of each.
+MOST_TRANSACTION_RUNS, STEPS = 40, 500
+
+of_producer, end = TransactionCoordinator._of_producer, TransactionCoordinator.end
+with_next_epoch = TransactionMetadata.with_next_epoch
+begin_completion = _Completion.__init__
+prepared = TransactionMetadata.prepared
+apply = TransactionCoordinatorState.apply
+
+
+def accept_any_epoch(coordinator: Any, name: str, producer_id: int, _: int, node_id: int | None) -> Any:
+    return of_producer(coordinator, name, producer_id, coordinator._state.get(name).producer_epoch, node_id)
+
+
+def end_for_any_epoch(coordinator: Any, name: str, producer: Any, **arguments: Any) -> None:
+    metadata = coordinator._state.get(name)
+    if metadata is not None:
+        producer = producer._replace(epoch=metadata.producer_epoch)
+    end(coordinator, name, producer, **arguments)
+
+
+def keep_epoch(metadata: Any, timeout_ms: int, expected_epoch: int | None, now_ms: int) -> Any:
+    after = with_next_epoch(metadata, timeout_ms, expected_epoch, now_ms)
+    return replace(after, producer_epoch=max(metadata.producer_epoch, 0))
+
+
+def keep_epoch_at_the_end(metadata: Any, **arguments: Any) -> Any:
+    return replace(prepared(metadata, **arguments), producer_epoch=metadata.producer_epoch)
+
+
+def complete_before_the_outcome_is_safe(coordinator: Any, outcome: Any, on_decided: Any) -> None:
+    coordinator._transactions.write(outcome, on_decided)
+    coordinator._complete_when_safe(outcome.transactional_id, 0)
+
+
+class UnsafeMarkers(_MarkersWritten):
+    """Takes markers for safe that were only appended."""
+
+    def can_complete(self) -> bool:
+        return True
+
+    def on_complete(self, expired: bool) -> None:
+        self._required.clear()  # type: ignore[attr-defined]
+        self._on_written()
+
+
+def forget_a_marker(completion: Any, writer: Any, metadata: Any) -> None:
+    begin_completion(completion, writer, metadata)
+    completion._left.discard(max(completion._left, default=None))
+
+
+def apply_most_records(state: Any, partition: int, record: Any, *args: Any) -> None:
+    if record.value is None or len(record.value) % 3:
+        apply(state, partition, record, *args)
+
+
+PLANTED_IN_TRANSACTIONS: dict[str, tuple[Any, str, Any]] = {
+    "no fencing": (TransactionCoordinator, "_of_producer", accept_any_epoch),
+    "no fencing at the end": (TransactionCoordinator, "end", end_for_any_epoch),
+    "an epoch is given out again": (TransactionMetadata, "with_next_epoch", keep_epoch),
+    "the end gives out the same epoch": (TransactionMetadata, "prepared", keep_epoch_at_the_end),
+    "a marker before the outcome is safe": (
+        TransactionCoordinator,
+        "_decide",
+        complete_before_the_outcome_is_safe,
+    ),
+    "complete before the markers are safe": (marker_writer, "_MarkersWritten", UnsafeMarkers),
+    "a marker is forgotten": (_Completion, "__init__", forget_a_marker),
+    "an outcome is forgotten after a restart": (TransactionCoordinator, "partition_loaded", nothing),
+    "a request is acknowledged before it is safe": (PendingAppends, "_wait", lambda *args: args[2](0)),
+    "memory differs from the log": (TransactionCoordinatorState, "apply", apply_most_records),
+}
+
+
+@pytest.mark.parametrize("name", PLANTED_IN_TRANSACTIONS)
+def test_planted_bug_of_transactions_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    place, attribute, planted = PLANTED_IN_TRANSACTIONS[name]
+    monkeypatch.setattr(place, attribute, planted)
+    for seed in range(MOST_TRANSACTION_RUNS):
+        try:
+            RandomTransactions(seed, tmp_path).run(STEPS)
+        except AssertionError:
             return
     pytest.fail(f"no run has found the planted bug: {name}")

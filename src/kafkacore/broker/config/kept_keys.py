@@ -60,7 +60,6 @@ _FOR_ALL_OR_ONE: Final = (
     _key("remote.log.reader.threads", _I, 1),
     _key("replica.alter.log.dirs.io.max.bytes.per.second", _L),
     _key("share.coordinator.cached.buffer.max.bytes", _I, _MIN_BUFFER_BYTES),
-    _key("transaction.partition.verification.enable", _B),
 )
 #: Limits that accept every number, for settings whose limits Apache Kafka does not check at run time.
 _ANY: Final = (float("-inf"), float("inf"))

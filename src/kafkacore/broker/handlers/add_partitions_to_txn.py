@@ -84,7 +84,9 @@ class _Add:
             self._done(number, transactions.verify_partitions(*producer, partitions, node_id))
             return
         on_done = partial(self._added, number, partitions)
-        transactions.add_partitions(*producer, partitions, node_id, 0, on_done)
+        # As Kafka's TransactionVersion assumes, brokers send the request for clients of the newer protocol.
+        client_version = 0 if self._is_of_client else 2
+        transactions.add_partitions(*producer, partitions, node_id, client_version, on_done)
 
     def _refused(self, transactional_id: str, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
         """Return the error code of each partition if any may not be added."""

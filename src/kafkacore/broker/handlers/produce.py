@@ -34,7 +34,7 @@ from kafkacore.broker.replica._produce_call import (
     read_produce,
 )
 from kafkacore.broker.replica.current_leader import CurrentLeaders
-from kafkacore.broker.requests.authorization import require
+from kafkacore.broker.requests.authorization import allowed_names, require
 from kafkacore.broker.requests.long_work import LongOperation, answer_after
 from kafkacore.errors import (
     BrokerResponseError,
@@ -256,11 +256,20 @@ def _without_transaction(append: ProduceAppend) -> tuple[tuple[int, int], list[T
     InvalidRequestError
         The batches have different producers.
     """
-    cluster, node_id = append.services.cluster, append.request.node_id
+    request, services = append.request, append.services
+    cluster, node_id = services.cluster, request.node_id
+    batches = append.transactional()
+    names = {place.topic for place, _, _ in batches if place.topic is not None}
+    # A topic that the client may not write to must not become part of the transaction.
+    allowed = allowed_names(
+        request, services, ACLOperation.WRITE, ResourceType.TOPIC, names, is_asked_for=False
+    )
     producers = set()
     partitions = []
-    for topic_partition, producer_id, epoch in append.transactional():
+    for topic_partition, producer_id, epoch in batches:
         producers.add((producer_id, epoch))
+        if topic_partition.topic not in allowed:
+            continue  # The append returns the error.
         try:
             log = cluster.led_log(topic_partition, node_id)
         except BrokerResponseError:

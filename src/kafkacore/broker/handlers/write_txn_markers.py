@@ -18,7 +18,13 @@ from kafkacore.broker.handlers.services import (
 from kafkacore.broker.log.unified_log import UnifiedLog
 from kafkacore.broker.purgatory.delayed_operation import NEVER_MS, DelayedProduce
 from kafkacore.broker.requests.authorization import allowed_on_cluster
-from kafkacore.errors import ClusterAuthorizationFailedError, KafkaStorageError
+from kafkacore.errors import (
+    ClusterAuthorizationFailedError,
+    CoordinatorLoadInProgressError,
+    KafkaStorageError,
+    NotCoordinatorError,
+    NotLeaderForPartitionError,
+)
 from kafkacore.protocol.generated.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from kafkacore.structs import ACLOperation, TopicPartition
 
@@ -130,6 +136,9 @@ def _append(
     try:
         services.cluster.led_log(topic_partition, request.node_id)
         log, required = services.append_marker(topic_partition, marker)
+    except (CoordinatorLoadInProgressError, NotCoordinatorError):
+        # As in Kafka, whose transaction coordinator repeats the request after this error.
+        answer.error_code = NotLeaderForPartitionError.errno
     except Exception as error:  # noqa: BLE001 - fails this partition only; error_code logs bugs
         answer.error_code = error_code(error)
     else:

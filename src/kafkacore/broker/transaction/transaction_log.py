@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from kafkacore.broker.coordinator.coordinator_log import CoordinatorLog
-from kafkacore.broker.coordinator.interfaces import CoordinatorTopic, OnSafe
+from kafkacore.broker.coordinator.interfaces import CoordinatorRecord, CoordinatorTopic, OnSafe
 from kafkacore.broker.topics.internal_topics import TRANSACTIONS_TOPIC, transactions_topic_settings
 from kafkacore.broker.transaction.coordinator_state import TransactionCoordinatorState
 from kafkacore.broker.transaction.records import transaction_record, transaction_tombstone
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Maximum tombstones in a batch, so that it stays far below ``max.message.bytes``.
-RECORDS_PER_BATCH = 1000
+#: Maximum size in bytes of the keys in a batch of tombstones, so that it is far below ``max.message.bytes``.
+KEYS_SIZE_PER_BATCH = 64 * 1024
 #: Milliseconds that a request waits until its record is safe. Kafka uses ``request.timeout.ms``.
 APPEND_TIMEOUT_MS = 30_000
 
@@ -90,7 +90,21 @@ class TransactionLog:
             if code:
                 logger.warning("failed to remove expired transactional ids: error %d; will retry later", code)
 
-        for start in range(0, len(transactional_ids), RECORDS_PER_BATCH):
-            some = transactional_ids[start : start + RECORDS_PER_BATCH]
+        for batch in _batches(transactional_ids):
             if self.log.is_active(partition):
-                self.log.append_to(partition, [transaction_tombstone(each) for each in some], on_safe)
+                self.log.append_to(partition, batch, on_safe)
+
+
+def _batches(transactional_ids: Sequence[str]) -> Iterator[list[CoordinatorRecord]]:
+    """Return the tombstones of transactional ids, which may have up to 32,767 bytes each, in batches."""
+    batch: list[CoordinatorRecord] = []
+    size = 0
+    for each in transactional_ids:
+        record = transaction_tombstone(each)
+        if batch and size + len(record.key) > KEYS_SIZE_PER_BATCH:
+            yield batch
+            batch, size = [], 0
+        batch.append(record)
+        size += len(record.key)
+    if batch:
+        yield batch

@@ -156,7 +156,7 @@ class TransactionMetadata:
     def _emptied(self, timeout_ms: int, now_ms: int) -> TransactionMetadata:
         return replace(
             self,
-            previous_producer_id=self.producer_id if self.producer_epoch >= 0 else NO_PRODUCER_ID,
+            previous_producer_id=self.producer_id,
             next_producer_id=NO_PRODUCER_ID,
             timeout_ms=timeout_ms,
             state=TransactionState.EMPTY,

@@ -339,6 +339,7 @@ def unstable_after_the_marker(data: bytes) -> bytes:
     "damage", [wrong_version, torn, reversed_entries, marker_elsewhere, unstable_after_the_marker]
 )
 @pytest.mark.parametrize("end", ["close", "kill"])
+@pytest.mark.behaviour("Broker storage", "a damaged index of transactions is rebuilt")
 def test_damaged_index_is_rebuilt(damage: Callable[[bytes], bytes], end: str) -> None:
     for path in indexes(filled()):
         disk = filled()
