@@ -515,7 +515,7 @@ class UnifiedLog:
                 if found is not None:
                     # Do not release the lock before this: retention or compaction could remove the index
                     # entries.
-                    if with_aborted and self._has_aborted:
+                    if with_aborted and self._has_aborted and found.next_offset > start_offset:
                         return FetchDataInfo(*found, self._collect_aborted(start_offset, found.next_offset))
                     return FetchDataInfo(*found)
         return FetchDataInfo(memoryview(b""), start_offset)

@@ -333,6 +333,7 @@ def test_read_returns_the_aborted_transactions_of_its_batches(log: UnifiedLog) -
     found = log.read(0, size, with_aborted=True)
     assert (found.next_offset, list(found.aborted_transactions)) == (1, [AbortedTransaction(0, 1, 7, 2)])
     assert list(log.read(0, size).aborted_transactions) == []
+    assert list(log.read(1, 0, min_one_message=False, with_aborted=True).aborted_transactions) == []
     found = log.read(3, 10_000, with_aborted=True)
     assert [one.first_offset for one in found.aborted_transactions] == [2, 4]
 
