@@ -18,8 +18,8 @@ class ConsumerRecord:
     timestamp_type
         0 if the producer set the timestamp, 1 if the broker did.
     key, value
-        Objects that the deserializers returned. Without a deserializer ``bytes`` or ``None``, created by each
-        access.
+        Objects that the deserializers returned. Without a deserializer, each access creates a ``bytes``
+        object or returns ``None``.
     headers
         List of ``(str, bytes or None)``.
     checksum

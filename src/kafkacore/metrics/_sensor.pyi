@@ -5,23 +5,23 @@ class Sensor:
     """A ring of samples, each of which covers a time window.
 
     Averages, maxima and rates cover all samples in the ring. Until the ring is full, rates count the missing
-    samples as empty, so that the first values do not give a huge rate.
+    samples as empty. Otherwise the first values would give a huge rate.
 
     Parameters
     ----------
     name
-        Name for messages.
+        Name of the sensor, for messages.
     sample_count
         Number of samples, 1 or more.
     window_ms
         Duration of a sample, in milliseconds.
     parents
-        Sensors that record the same values.
+        Sensors that also record every value of this sensor.
 
     Attributes
     ----------
     total, count, last
-        Sum and number of all recorded values, and the last value.
+        Sum, number and last of all values recorded since the sensor was created.
     """
 
     name: str
@@ -38,17 +38,17 @@ class Sensor:
     def record(self, value: float, now_ms: float) -> int:
         """Record a value at time ``now_ms``, in this sensor and in its parents."""
     def average(self, now_ms: float) -> float:
-        """Return the average of the sampled values; 0 without any."""
+        """Return the average of the values in the samples; 0 without values."""
     def largest(self, now_ms: float) -> float:
-        """Return the maximum of the sampled values; minus infinity without any, as in kafka-python."""
+        """Return the maximum of the values in the samples; -infinity without values, as in kafka-python."""
     def smallest(self, now_ms: float) -> float:
-        """Return the minimum of the sampled values; infinity without any."""
+        """Return the minimum of the values in the samples; infinity without values."""
     def latest(self, now_ms: float) -> float:
-        """Return the last recorded value; NaN without any."""
+        """Return the last recorded value; NaN before the first value."""
     def rate(self, now_ms: float) -> float:
-        """Return the sum of the sampled values per second."""
+        """Return the sum of the values in the samples, per second."""
     def occurrence_rate(self, now_ms: float) -> float:
-        """Return the number of sampled values per second."""
+        """Return the number of values in the samples, per second."""
     def sum(self, now_ms: float) -> float:
         """Return the sum of all values since the sensor was created."""
     def occurrences(self, now_ms: float) -> float:

@@ -17,4 +17,4 @@ class KafkaChannel:
     is_closed: bool
     @property
     def has_send(self) -> bool:
-        """Whether a frame is not yet completely written."""
+        """Whether there is a frame that has not been written completely."""

@@ -7,9 +7,9 @@ class MemoryPool:
     Parameters
     ----------
     limit:
-        Maximum bytes. An empty pool accepts a frame of any size, so that a frame above the limit does not
-        wait forever. Small frames may use another eighth of the limit, so that peers that announce large
-        frames cannot block them.
+        Maximum bytes. While no memory is in use, the pool accepts a frame of any size, so that a frame above
+        the limit does not wait forever. Small frames may use another eighth of the limit, so that peers that
+        announce large frames cannot block small frames.
     """
 
     limit: int

@@ -14,9 +14,10 @@ class NativeHeartbeat:
     Parameters
     ----------
     first_correlation_id, correlation_id_count:
-        Range of correlation ids that heartbeats use in turn. No other request on the connection may use them.
+        First id, and number of ids, of the correlation ids that heartbeats use in turn. No other request on
+        the connection may use these ids.
     has_manual_clock:
-        Whether time starts at 0 and passes only in :meth:`advance`, for tests. Otherwise the clock is
+        Whether the time starts at 0 and changes only in :meth:`advance`, for tests. Otherwise the clock is
         ``CLOCK_MONOTONIC``.
 
     Raises
@@ -46,21 +47,21 @@ class NativeHeartbeat:
         interval_ms:
             Milliseconds between heartbeats.
         session_timeout_ms:
-            Milliseconds without a response after which ``SILENT`` is reported.
+            Milliseconds without a response after which :meth:`run` reports ``SILENT``.
         error_at:
             Offset of the error code in a response, not counting the size field.
         has_tags:
-            Whether the response header has tagged fields. They are expected to be empty.
+            Whether the response header has tagged fields, which must be empty.
 
         Returns
         -------
         bool
-            ``False`` if no connection is attached; then ``DISCONNECTED`` is reported, too.
+            ``False`` if no connection is attached. In this case :meth:`run` reports ``DISCONNECTED``, too.
 
         Raises
         ------
         IllegalStateError
-            If the heartbeat is closed, or in a forked child.
+            If the heartbeat is closed, or this is a forked child.
         """
     def end(self) -> None:
         """Stop heartbeats until :meth:`begin`, and discard events that have not yet been returned."""
@@ -70,7 +71,8 @@ class NativeHeartbeat:
         Parameters
         ----------
         deadline_ms:
-            Time of ``time.monotonic`` in milliseconds, or infinity. It must not be earlier than before.
+            Time of ``time.monotonic`` in milliseconds, or infinity. It must not be earlier than in previous
+            calls.
         """
     def answered(self, correlation_id: int) -> bool:
         """Record that the connection has received a response with this correlation id.
@@ -84,8 +86,8 @@ class NativeHeartbeat:
     def run(self, timeout_ms: float = math.inf) -> HeartbeatEvent:
         """Wait, without the GIL, for an event.
 
-        Each event is reported once. It can be reported again after its cause has been resolved, for example
-        because responses were read, or after a new :meth:`begin`.
+        Each event is reported once. The same event can be reported again after a new :meth:`begin`, or after
+        its cause was resolved, for example because responses were read.
 
         Parameters
         ----------
@@ -95,10 +97,10 @@ class NativeHeartbeat:
         Returns
         -------
         HeartbeatEvent
-            All pending events, or no flag after ``timeout_ms``.
+            All pending events as flags. No flag is set if none occurred within ``timeout_ms``.
         """
     def advance(self, duration_ms: float) -> None:
-        """Advance the manual clock, and return after the thread has handled what is due at the new time.
+        """Advance the manual clock. Return after the C thread has done the work that is due at the new time.
 
         Raises
         ------
@@ -106,7 +108,7 @@ class NativeHeartbeat:
             If the heartbeat has no manual clock, or this is a forked child.
         """
     def wakeup(self) -> None:
-        """Make the current :meth:`run`, or the next one, return immediately."""
+        """Make the current call of :meth:`run`, or else the next call, return immediately."""
     def close(self) -> None:
         """Stop the heartbeats and the thread. Further calls have no effect."""
     @property
@@ -114,16 +116,16 @@ class NativeHeartbeat:
         """Number of heartbeats sent."""
     @property
     def last_sent_ms(self) -> float:
-        """Time of the last heartbeat in milliseconds; 0 before the first."""
+        """Time of the last heartbeat in milliseconds; 0 before the first heartbeat."""
     @property
     def last_answer_ms(self) -> float:
-        """Time in ms of the last response or :meth:`begin`, whichever is later; 0 before the first begin."""
+        """Time in ms of the last response or :meth:`begin`, whichever is later; initially 0."""
     @property
     def error_code(self) -> int:
         """Error code of the last unread error response since the last :meth:`begin`; 0 if there was none."""
     @property
     def is_beating(self) -> bool:
-        """Whether heartbeats are sent when they are due."""
+        """Whether heartbeats are being sent at their interval."""
     @property
     def is_silent(self) -> bool:
         """Whether no response has arrived within the session timeout."""

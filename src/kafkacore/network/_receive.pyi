@@ -14,7 +14,7 @@ class NetworkReceive:
     source_id:
         Id of the channel that received the frame.
     payload:
-        Bytes of the frame without its size field: a writable memoryview that keeps its memory alive.
+        Bytes of the frame without its size field: a writable memoryview that keeps the bytes alive.
     """
 
     source_id: str
@@ -26,7 +26,7 @@ class NetworkReceive:
 
 @final
 class ReadBuffer:
-    """Memory for reads of unknown size. It is reused from its start when no view of it exists."""
+    """Memory for reads of unknown size. It is reused from its start when it has no views."""
 
 @final
 class FrameReader:
@@ -39,7 +39,7 @@ class FrameReader:
     max_size:
         Maximum bytes of a frame, without its size field; -1 for the protocol's limit of 2 GiB - 1.
     pool:
-        Limits the memory of the frames of all channels; ``None`` for no limit.
+        Pool that limits the memory of the frames of all channels; ``None`` for no limit.
     """
 
     source_id: str
@@ -47,9 +47,9 @@ class FrameReader:
     def __new__(cls, source_id: str, max_size: int = -1, pool: MemoryPool | None = None) -> Self: ...
     @property
     def is_within_frame(self) -> bool:
-        """Whether the last frame has been received only in part."""
+        """Whether only a part of the last frame has been received."""
     def feed(self, data: Buffer) -> list[NetworkReceive]:
-        """Return the frames that ``data`` completes, for streams that are not sockets.
+        """Parse ``data`` and return the frames that are now complete, for streams that are not sockets.
 
         Parameters
         ----------
@@ -64,5 +64,5 @@ class FrameReader:
         Raises
         ------
         InvalidReceiveError
-            If a frame's size is negative or above the limit. No memory is allocated for it.
+            If a frame's size is negative or above the limit. No memory is allocated for such a frame.
         """

@@ -27,14 +27,15 @@ class Selector:
     connections_max_idle_ms:
         Milliseconds without activity after which a connection is closed; ``None`` for never.
     memory_pool:
-        Limits the memory of frames that have been received and are still referenced; ``None`` for no limit.
+        Pool that limits the memory of frames that have been received and are still referenced; ``None`` for
+        no limit.
     backend:
-        ``"epoll"``, ``"poll"``, or ``None`` for the best one that the system supports.
+        ``"epoll"`` or ``"poll"``. ``None`` selects epoll if the system supports it.
     socket_options:
         Arguments of ``setsockopt`` for outgoing connections; ``None`` for ``TCP_NODELAY``.
     setup_timeout_ms:
-        Maximum milliseconds from :meth:`register` until TLS handshake and authentication are complete, and
-        from the first byte of the first frame to its last; ``None`` for no limit.
+        Maximum milliseconds from :meth:`register` until TLS handshake and authentication are complete. The
+        same limit applies from the first to the last byte of the first frame. ``None`` for no limit.
 
     Attributes
     ----------
@@ -44,14 +45,15 @@ class Selector:
     completed_sends, completed_receives:
         Frames completely written and completely received in the last poll, in order per connection.
     disconnected:
-        Id → :class:`ChannelState` of the connections that were closed other than by :meth:`close`.
+        Id → :class:`ChannelState` of closed connections. Connections closed by :meth:`close` are not
+        included.
     accepted:
-        New connections as ``(listener id, socket, address)``. The caller must register or close each.
+        New connections as ``(listener id, socket, address)``. The caller must register or close each socket.
     waited_ms:
         Total milliseconds that all polls have waited.
     is_interrupted:
-        Whether an exception such as KeyboardInterrupt ended the last poll. The next poll also reports its
-        results.
+        Whether an exception such as KeyboardInterrupt ended the last poll. The next poll then also reports
+        the results of the interrupted poll.
     """
 
     connected: list[str]
@@ -84,7 +86,7 @@ class Selector:
         host: str = "",
         tunnel: Tunnel | None = None,
     ) -> None:
-        """Start to connect; a later poll reports the result in ``connected`` or ``disconnected``.
+        """Start a connection; a later poll reports the result in ``connected`` or ``disconnected``.
 
         Parameters
         ----------
@@ -100,8 +102,8 @@ class Selector:
         host:
             Host name of the peer, for the builder.
         tunnel:
-            A :class:`~kafkacore.network.Tunnel` through the proxy at ``address``, whose handshake comes
-            first; ``None`` without a proxy.
+            A :class:`~kafkacore.network.Tunnel` through the proxy at ``address``. Its handshake precedes TLS.
+            ``None`` without a proxy.
 
         Raises
         ------
@@ -117,8 +119,8 @@ class Selector:
     ) -> None:
         """Take ownership of an accepted socket.
 
-        The connection is reported in ``connected`` only if it has a ``builder``. If this method raises, the
-        caller still owns the socket.
+        A poll reports the connection in ``connected`` only if it has a ``builder``. If this method raises an
+        exception, the caller still owns the socket.
 
         Parameters
         ----------
@@ -137,15 +139,15 @@ class Selector:
     def reauthenticate(self, connection_id: str, payload: memoryview) -> None:
         """Reauthenticate a peer that requested it with the SaslHandshake request in ``payload`` (KIP-368).
 
-        The channel must have an authenticator, which receives the peer's frames until it is complete. If
-        reauthentication fails, the connection is closed.
+        The channel must have an authenticator, which receives the peer's frames until the reauthentication is
+        complete. If reauthentication fails, the connection is closed.
         """
     def register_listener(self, listener_id: str, sock: socket.socket) -> None:
-        """Accept connections from a listening socket; see ``accepted``. The caller keeps ownership of it."""
+        """Accept connections from a listening socket; see ``accepted``. The caller still owns the socket."""
     def unregister_listener(self, listener_id: str) -> None:
-        """Stop watching a listening socket. Call this before closing it. An unknown id is ignored."""
+        """Stop watching a listening socket. Call this before closing the socket. An unknown id is ignored."""
     def is_channel_ready(self, connection_id: str) -> bool:
-        """Whether frames can be sent to this connection."""
+        """Whether frames can be sent on this connection."""
     def channel(self, connection_id: str) -> KafkaChannel | None:
         """Return the :class:`KafkaChannel` with this id, or ``None``."""
     def channel_ids(self) -> list[str]:
@@ -158,7 +160,8 @@ class Selector:
         Returns
         -------
         bool
-            ``False`` if the connection does not exist or is not plaintext without authentication.
+            Whether the heartbeat was attached. ``False`` if the connection does not exist, uses TLS, or has
+            an authenticator.
         """
     def mute(self, connection_id: str) -> None:
         """Stop reading from this connection until :meth:`unmute`."""
@@ -169,11 +172,11 @@ class Selector:
     def close_all(self) -> None:
         """Close all connections and the selector. In a forked child, the parent's connections stay open."""
     def wakeup(self) -> None:
-        """Make the current poll, or the next one, return immediately. Any thread may call this."""
+        """Make the current poll, or else the next poll, return immediately. Any thread may call this."""
     def send(self, send: NetworkSend) -> None:
         """Queue a frame, which later polls write.
 
-        If the connection has been closed and the caller has not seen that yet, the frame is dropped.
+        If the connection has been closed, but no poll has reported this yet, the frame is dropped.
 
         Raises
         ------
@@ -186,23 +189,23 @@ class Selector:
         Returns
         -------
         bool
-            ``True`` if the frame was completely written; then no poll reports it in ``completed_sends``.
-            ``False`` if later polls write the rest.
+            Whether the frame was completely written. If so, no poll reports it in ``completed_sends``. If
+            not, later polls write the remaining bytes.
         """
     def poll(self, timeout_ms: float, return_on_completed_sends: bool = True) -> None:
-        """Perform all pending I/O, or wait until some is possible.
+        """Perform all possible I/O. If no I/O is possible, wait until some is.
 
-        The error of a connection is never raised, but reported in ``disconnected``.
+        Errors of connections are not raised, but reported in ``disconnected``.
 
         Parameters
         ----------
         timeout_ms:
             Maximum milliseconds to wait. :meth:`wakeup` or a signal may end the wait early.
         return_on_completed_sends:
-            Whether to return without waiting once a frame has been completely written.
+            Whether to return without waiting if a frame has been completely written.
 
         Raises
         ------
         IllegalStateError
-            If called in a forked child or after :meth:`close_all`.
+            If the method is called in a forked child or after :meth:`close_all`.
         """

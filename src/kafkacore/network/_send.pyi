@@ -5,15 +5,15 @@ from typing_extensions import Buffer
 
 @final
 class NetworkSend:
-    """A frame to send. The 4 bytes of its size field are added to the pieces.
+    """A frame to send. Its size field of 4 bytes is added before the pieces.
 
     Parameters
     ----------
     destination_id:
         Id of the channel.
     pieces:
-        Buffers and :class:`~kafkacore.wire.FileSlice` objects, in order. They are referenced, and must not
-        change, until the frame is completely written or the channel is closed.
+        Buffers and :class:`~kafkacore.wire.FileSlice` objects, in order. The frame references these objects
+        until it is completely written or the channel is closed. They must not change until then.
 
     Raises
     ------
@@ -32,7 +32,7 @@ class NetworkSend:
     def holds_pieces(self) -> bool:
         """Whether the pieces are still referenced.
 
-        They are released when the frame is completely written or the channel is closed.
+        The pieces are released when the frame is completely written or the channel is closed.
         """
     def drain(self) -> bytes:
-        """Return the unwritten bytes and mark the frame as written. For mocks of :class:`Selector`."""
+        """Return the unwritten bytes, and mark the frame as written; for mocks of :class:`Selector`."""

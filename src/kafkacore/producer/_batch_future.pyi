@@ -8,8 +8,9 @@ from kafkacore.producer._future import FutureRecordMetadata
 class BatchFuture:
     """The outcome of one :meth:`~kafkacore.KafkaProducer.send_batch` or ``send_arrow``.
 
-    The producer creates it. ``len()`` is the number of rows, and ``[row]`` is the
-    :class:`~kafkacore.producer.FutureRecordMetadata` of one row. The object keeps a reference to the columns.
+    The producer creates this object. ``len()`` is the number of rows, and ``[row]`` is the
+    :class:`~kafkacore.producer.FutureRecordMetadata` of one row. The object keeps a reference to the sent
+    columns.
     """
 
     def __init__(self, *args: Never, **kwargs: Never) -> None: ...
@@ -20,9 +21,9 @@ class BatchFuture:
         """Whether every row was acknowledged or has failed."""
     @property
     def exception(self) -> BaseException | None:
-        """The error of the first row that failed, as in :meth:`get`.
+        """The error of the first row that failed, as :meth:`get` raises it.
 
-        ``None`` until all rows are done, and after success.
+        ``None`` until all rows are done, and also after success.
         """
     def done(self) -> bool:
         """Return whether every row was acknowledged or has failed."""
@@ -47,7 +48,7 @@ class BatchFuture:
         Raises
         ------
         KafkaTimeoutError
-            Some rows are not done in time. They are still being sent.
+            Some rows are not done in time. The producer continues to send them.
         KafkaError
             A row failed. The error is that of the first such row, and ``error.row`` is the number of the row.
             ``future[row].exception`` is the error of any other row.
@@ -55,11 +56,11 @@ class BatchFuture:
     def add_callback(self, f: Callable[..., Any], *args: Any, **kwargs: Any) -> Self:
         """Call ``f(*args, future, **kwargs)`` with this object after all rows are acknowledged.
 
-        The call is made on the producer's network thread, or at once if the rows are done. Exceptions of
+        The producer's network thread calls ``f``, or this method does if all rows are done. Exceptions of
         ``f`` are logged. Returns this object.
         """
     def add_errback(self, f: Callable[..., Any], *args: Any, **kwargs: Any) -> Self:
         """Call ``f(*args, error, **kwargs)`` with the error of the first row that failed.
 
-        The call is made when all rows are done, as in :meth:`add_callback`. Returns this object.
+        ``f`` is called when all rows are done, as in :meth:`add_callback`. Returns this object.
         """

@@ -8,14 +8,14 @@ from kafkacore.structs import TopicPartition
 
 @final
 class ProduceResult:
-    """The outcome of one batch: a base offset, an error, or the results of its parts after a split.
+    """The outcome of one batch: a base offset, an error or, after a split, the results of the new batches.
 
     Parameters
     ----------
     topic_partition
         Partition of the batch.
     clock
-        Measures the waits.
+        Clock for the waits.
     """
 
     topic_partition: TopicPartition
@@ -38,14 +38,14 @@ class ProduceResult:
         base_offset
             Offset of the batch's first record, or -1 with ``acks=0``.
         log_append_time_ms
-            Timestamp that the broker gave to the records, or -1 if they keep their own.
+            Timestamp that the broker set for the records, or -1 if the records keep their own timestamps.
         error
             Error of the batch; ``None`` for success.
         record_errors
             Index in the batch → error, for records that the broker has rejected individually (KIP-467).
         """
     def divide(self, parts: list[tuple[int, ProduceResult]]) -> None:
-        """Replace this result by those of ``parts`` after a split.
+        """Replace this result by the results in ``parts`` after the batch has been split.
 
         Parameters
         ----------
@@ -53,17 +53,18 @@ class ProduceResult:
             List of (index of the first record, ProduceResult).
         """
     def wait(self, timeout_ms: float | None = None) -> bool:
-        """Wait until this result and all of its parts are done and their callbacks have run.
+        """Wait until this result, with all of its parts, is done and the callbacks have run.
 
-        Return ``False`` if that takes longer than ``timeout_ms``.
+        Return ``False`` if the wait takes longer than ``timeout_ms``.
         """
 
 @final
 class FutureRecordMetadata:
     """The outcome of one :meth:`~kafkacore.KafkaProducer.send`.
 
-    The producer creates it. Methods and attributes are those of kafka-python. The error of a failed send has
-    the attribute ``possibly_persisted``, which is true if the record may be in the log nevertheless.
+    The producer creates this object. Methods and attributes are those of kafka-python. The error of a failed
+    send has the attribute ``possibly_persisted``, which is true if the record may be in the log although the
+    send failed.
     """
 
     def __init__(
@@ -83,7 +84,7 @@ class FutureRecordMetadata:
         """Whether the record was acknowledged or has failed."""
     @property
     def exception(self) -> BaseException | None:
-        """The error of the record; ``None`` while it is not done, and after success."""
+        """The error of the record; ``None`` while the record is not done, and after success."""
     @property
     def value(self) -> RecordMetadata | None:
         """The :class:`RecordMetadata`; ``None`` while the record is not done, and after a failure."""
@@ -110,16 +111,16 @@ class FutureRecordMetadata:
         Raises
         ------
         KafkaTimeoutError
-            The record is not done in time. It is still being sent.
+            The record is not done in time. The producer continues to send it.
         KafkaError
-            The record failed. ``error.possibly_persisted`` is true if it may be in the log nevertheless.
+            The record failed. ``error.possibly_persisted`` is true if the record may be in the log anyway.
         """
     def add_callback(self, f: Callable[..., Any], *args: Any, **kwargs: Any) -> FutureRecordMetadata:
         """Call ``f(*args, record_metadata, **kwargs)`` after the record is acknowledged.
 
-        The call is made on the producer's network thread, or at once if the record is done. Exceptions of
-        ``f`` are logged. The callback must not wait for another record of the same producer, because it
-        blocks the thread that would complete it. Returns the future.
+        The producer's network thread calls ``f``, or this method does if the record is done. Exceptions of
+        ``f`` are logged. ``f`` must not wait for another record of the same producer, because it would block
+        the thread that completes that record. Returns the future.
         """
     def add_errback(self, f: Callable[..., Any], *args: Any, **kwargs: Any) -> FutureRecordMetadata:
         """Call ``f(*args, error, **kwargs)`` after a failure. Returns the future.
@@ -127,9 +128,9 @@ class FutureRecordMetadata:
         See :meth:`add_callback`.
         """
     def add_both(self, f: Callable[..., Any], *args: Any, **kwargs: Any) -> FutureRecordMetadata:
-        """Call ``f`` in either case, as :meth:`add_callback` or :meth:`add_errback`. Returns the future."""
+        """Add ``f`` both as a callback and as an errback. Returns the future."""
     def chain(self, future: Completable) -> FutureRecordMetadata:
         """Complete ``future``, such as a :class:`~kafkacore.future.Future`, with the outcome of this one.
 
-        ``future`` gets the :class:`RecordMetadata` or the error. Returns ``self``.
+        It gets the :class:`RecordMetadata` or the error. Returns this future.
         """

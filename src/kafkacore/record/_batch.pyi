@@ -101,6 +101,6 @@ def read_batches(buffer: Buffer, check_crcs: bool = True, max_decompressed_size:
     ------
     CorruptRecordError
         A header is invalid or a CRC does not match. A message of format 0 or 1 is converted when it is
-        reached, so it raises the error if any part of it is corrupt. The iterator does not advance, so the
-        next call raises the error again.
+        reached, so corruption in any part of it raises the error then. The iterator does not advance past
+        corrupt data, so its next call raises the error again.
     """

@@ -117,7 +117,7 @@ class ColumnBuilder:
         ----------
         batches:
             The iterator of :func:`read_batches`; it is advanced past the appended batches. CRCs are verified
-            if it verifies them.
+            if the iterator was created with ``check_crcs``.
         from_offset:
             First offset; earlier records are skipped.
         max_records, end_offset:

@@ -61,7 +61,7 @@ class LegacyBatchBuilder:
             The builder is already closed.
         """
     def close(self) -> memoryview:
-        """Finish the messages; with compression, compress and wrap the set.
+        """Finish the messages. With compression, wrap the compressed set in one message.
 
         Returns
         -------
@@ -80,8 +80,9 @@ def down_convert(
     """Convert the batches in ``buffer`` for a client that supports message formats up to ``to_magic``.
 
     Record headers and control batches are left out. A batch of format ``to_magic`` or older stays unchanged;
-    a converted batch keeps its codec. Uncompressed messages before ``first_offset`` are left out too, because
-    each is a batch of its own. Some versions of librdkafka rely on this.
+    a converted batch keeps its codec. Uncompressed messages before ``first_offset`` are left out too: in the
+    old formats each is a batch of its own, and a fetch begins with the batch that contains the offset. Some
+    versions of librdkafka rely on this.
 
     Parameters
     ----------
@@ -113,10 +114,10 @@ def down_convert_some(
 ) -> tuple[bytes, int]:
     """Convert batches as :func:`down_convert` does, up to a size.
 
-    The batch that reaches ``max_plain_bytes``, counted after decompression, is the last to be converted.
+    The conversion stops after the batch with which the total decompressed size reaches ``max_plain_bytes``.
 
     Returns
     -------
     tuple
-        The converted batches, and the number of bytes read, after decompression.
+        The converted batches, and the decompressed size in bytes of the batches that were read.
     """

@@ -12,8 +12,8 @@ class RecordSource:
     Parameters
     ----------
     values, keys:
-        ``bytes``, other buffers or ``None``; or Arrow binary or string, also as large, view, dictionary or
-        fixed-size type. Without keys every row has a null key.
+        ``bytes``, other buffers or ``None``; or Arrow binary or string, including the large, view, dictionary
+        and fixed-size types. Without keys every row has a null key.
     headers:
         For each row, pairs of a ``str`` and a buffer or ``None``, or ``None`` for no headers; or Arrow
         ``list<struct<key: string, value: binary>>`` or ``map<string, binary>``.

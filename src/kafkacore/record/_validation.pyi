@@ -28,7 +28,8 @@ def scan_records(
     -------
     tuple
         The largest timestamp (or -1), the number of rejected records, and a list of the first rejected
-        records. An entry is ``(index, timestamp)``, with the timestamp ``None`` if the key is missing.
+        records. Each entry is ``(index, timestamp)``. The timestamp is ``None`` if the record was rejected
+        because it has no key.
 
     Raises
     ------
@@ -37,7 +38,7 @@ def scan_records(
     """
 
 def first_at_time(batch: RecordBatch, timestamp_ms: int, start_offset: int = 0) -> tuple[int, int] | None:
-    """Return ``(timestamp, offset)`` of the first record that is not earlier than a time, or ``None``.
+    """Return ``(timestamp, offset)`` of the first record at or after a time, or ``None``.
 
     Parameters
     ----------
@@ -57,7 +58,7 @@ def first_at_time(batch: RecordBatch, timestamp_ms: int, start_offset: int = 0) 
 def validate_batch(
     buffer: Buffer, check_records: bool = True, max_decompressed_size: int = ...
 ) -> RecordBatch:
-    """Return the one batch in ``buffer`` after the checks that a broker does before it appends it.
+    """Check the one batch in ``buffer`` as a broker does before an append, and return the batch.
 
     As in Kafka's ``LogValidator``, the buffer must be exactly one batch of format 2 with a valid CRC. It must
     not be a control batch. It needs at least one record, as many records as offsets, offsets that increase by

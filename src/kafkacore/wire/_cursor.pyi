@@ -30,7 +30,7 @@ class Cursor:
         An element of two bytes may become an object of a hundred bytes.
         """
     def count_elements(self, count: int) -> int:
-        """Count ``count`` more elements against :meth:`limit_elements`.
+        """Count ``count`` more elements against the limit that :meth:`limit_elements` has set.
 
         Code that reads other repeated data, such as tagged fields, calls this too.
         """
@@ -72,6 +72,6 @@ class Cursor:
     def read_array_length(self, compact: bool, min_element_size: int = 1) -> int:
         """Read the number of elements of an array; -1 means null.
 
-        Raises if the bytes left cannot hold that many elements of ``min_element_size`` bytes (at least 1). A
-        caller may therefore allocate memory for the returned number of elements.
+        Raises MalformedMessageError if the bytes left cannot hold that many elements of ``min_element_size``
+        bytes (at least 1). A caller may therefore allocate memory for the returned number of elements.
         """

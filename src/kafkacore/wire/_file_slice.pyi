@@ -29,5 +29,5 @@ class FileSlice:
     def read(self) -> bytes:
         """Return the bytes, or fewer if the file has become shorter.
 
-        This is for callers that cannot send from a file.
+        Callers that cannot send from a file use this method.
         """
