@@ -128,7 +128,7 @@ def committed_offsets(fetched: Mapping[TopicPartition, OffsetAndMetadata]) -> di
 def records_behind(offset: int, end_offset: int) -> int:
     """Return the number of records from a committed offset to the end of the log.
 
-    It is 0 if the log has lost records after they were committed, and ends before the offset.
+    It is 0 if the log ends before the committed offset, because records were lost after the commit.
     """
     return max(end_offset - offset, 0)
 

@@ -45,7 +45,7 @@ EXAMPLES = """  kafkacore pipeline --bootstrap localhost:9092 --topic orders --f
       --derive 'day=to_date(at)' --partition-by day \\
       --sink parquet --path ./orders.parquet --checkpoint ./orders.checkpoint
 
-  # keep running, a batch every ten seconds, into a Delta table; Ctrl-C finishes the batch
+  # run until Ctrl-C, and write a batch to a Delta table every ten seconds
   kafkacore pipeline --bootstrap localhost:9092 --topic orders --format avro \\
       --option schema.registry.url=http://localhost:8081 \\
       --sink delta --path ./orders.delta --checkpoint ./orders.checkpoint --trigger '10 seconds'

@@ -130,7 +130,7 @@ cdef bint _is_compatible(const Node *node, Py_ssize_t end_count) noexcept:
             return False
         return node.out.kind == BYTES
     if node.op == OP_ENUM:
-        # To skip an enum, only the number of its symbols is needed.
+        # An enum that is skipped needs only the number of its symbols, not their texts.
         return node.out == NULL or (node.size == end_count and node.out.kind == BYTES)
     if node.op == OP_ARRAY:
         return node.child_count == 1 and (node.out == NULL or node.out.kind == LIST)

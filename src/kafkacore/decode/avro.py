@@ -84,8 +84,8 @@ def avro_options(given: Mapping[str, str], side: Literal["key", "value"] = "valu
     schema = given.get("schema")
     if registry is None and schema is None:
         raise KafkaConfigurationError(
-            f"{side}.format avro needs the schema of the values: set {side}.schema to the schema in JSON, or "
-            f"set schema.registry.url if each value starts with a schema id"
+            f"{side}.format=avro needs a schema: set {side}.schema to the Avro schema in JSON, or set "
+            f"schema.registry.url if each {side} starts with a schema id"
         )
     return AvroOptions(schema, registry, side)
 

@@ -133,7 +133,10 @@ cdef class ProduceResult:
         return self._settled or self._parts is not None
 
     cdef int _wait_until(self, object deadline_ms, str what, object timeout) except -1:
-        """Wait until the batch is done or split. At the deadline, raise an error about ``what``."""
+        """Wait until the batch is done or split. At the deadline, raise KafkaTimeoutError.
+
+        ``what`` is the first part of its message, such as "the record was not acknowledged".
+        """
         left_ms = None if deadline_ms is None else deadline_ms - self._clock.monotonic_ms()
         if left_ms is not None and left_ms < 0 or not self._wait_here(left_ms):
             raise KafkaTimeoutError(f"{what} within {timeout} seconds")

@@ -18,7 +18,8 @@ from kafkacore.structs import printable
 __all__ = ["DefaultPartitioner", "Partitioner", "PartitionerCluster", "StickyPartitioner", "murmur2"]
 
 
-#: Key or value that the application passes. The type is ``Any``, so that a subclass may declare its own type.
+#: Key or value that the application passes. The type is ``Any``, so that a subclass of Partitioner may
+#: declare its own type.
 UserObject: TypeAlias = Any
 
 

@@ -539,7 +539,10 @@ class TransactionManager:
         An error is ignored while the transaction is being aborted.
         """
         if self._state.current in (State.ABORTING_TRANSACTION, State.FATAL_ERROR):
-            logger.debug("ignored an error, because the transaction is already ending: %s", error)
+            logger.debug(
+                "ignored an error during an abort or after a fatal error: %s",
+                error,
+            )
         elif self._state.may_become(State.ABORTABLE_ERROR):
             logger.info("the transaction failed and must be aborted: %s", error)
             self._become(State.ABORTABLE_ERROR, error)

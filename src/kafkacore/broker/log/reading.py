@@ -11,8 +11,8 @@ from kafkacore.errors import CorruptRecordError
 #: Minimum size in bytes of a read that is sent with ``sendfile``. Copying is faster for smaller reads; see
 #: docs/how-it-works/log.md.
 MIN_SLICE_SIZE = 8 * 1024
-#: Minimum size in bytes of a read whose end is searched in the index. Smaller reads are faster without that
-#: search.
+#: Minimum size in bytes of a read whose end is looked up in the index. Smaller reads are faster without the
+#: lookup.
 _MIN_SEARCH_SIZE = 64 * 1024
 
 
@@ -139,9 +139,10 @@ def read_log(
 
 
 def _find_limit(segment: LogSegment, limit_offset: int) -> LogPosition | None:
-    """Return the end of the last batch before ``limit_offset``, or ``None`` if it is not near an index entry.
+    """Return the end of the last batch before ``limit_offset``.
 
-    It serves large reads that end at a last stable offset, whose position is not known.
+    The result is ``None`` if the index has no usable entry before the offset, or a batch is damaged. Large
+    reads up to the last stable offset need this, because the position of that offset is not known.
     """
     try:
         entry = segment.offset_index.lookup(limit_offset - 1)

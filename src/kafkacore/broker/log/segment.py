@@ -395,9 +395,9 @@ class LogSegment:
     # ---- Search by timestamp --------------------------------------------------------------------------
 
     def batch_at_time(self, timestamp: int, start_offset: int) -> memoryview | None:
-        """Return the first batch at or after ``start_offset`` whose max timestamp is at least ``timestamp``.
+        """Return the first batch that ends at or after ``start_offset`` and has a record at or after a time.
 
-        The batch may begin before ``start_offset``. Without such a batch the result is ``None``.
+        The batch is found by its max timestamp. Without such a batch the result is ``None``.
         """
         offset = max(self.time_index.lookup(timestamp).offset, start_offset)
         found = self._find(offset)

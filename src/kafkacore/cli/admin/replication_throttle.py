@@ -31,14 +31,15 @@ def set_replication_throttle(
     in_progress: Mapping[TopicPartition, Reassignment],
     bytes_per_second: int,
 ) -> None:
-    """Limit the traffic from the current replicas of partitions to the wanted ones.
+    """Limit the traffic from the current replicas of partitions to their new replicas.
 
     Parameters
     ----------
     current, wanted:
         Brokers of the replicas of each partition.
     in_progress:
-        Reassignments in progress, for which the limit applies, too. A topic has one list for all.
+        Reassignments that are in progress already. They are throttled, too, because a topic has only one list
+        of throttled replicas, which this function replaces.
     bytes_per_second:
         Limit of each broker, for sending and for receiving.
     """
