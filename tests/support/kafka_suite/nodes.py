@@ -44,6 +44,7 @@ class Nodes:
             "stop": self._stop,
             "start_node": self._start_node,
             "running": self._running,
+            "setting": self._setting,
             "topics": self._topics,
             "topic": self._topic,
             "close": self._close,
@@ -94,6 +95,10 @@ class Nodes:
     def _running(self, request: Mapping[str, Any]) -> dict[str, Any]:
         cluster = self._clusters[request["cluster"]]
         return {"nodes": [node for node in cluster.node_ids if cluster.is_up(node)]}
+
+    def _setting(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the current value of a setting that can be changed at run time."""
+        return {"value": getattr(self._services(request).dynamic_configs.current, request["name"])}
 
     def _topics(self, request: Mapping[str, Any]) -> dict[str, Any]:
         return {"topics": self._services(request).topics.names()}

@@ -147,6 +147,8 @@ class BrokerConfig:
     offsets_topic_compression_codec: int = broker_default("offsets_topic_compression_codec")
     offsets_topic_num_partitions: int = broker_default("offsets_topic_num_partitions")
     offsets_topic_segment_bytes: int = broker_default("offsets_topic_segment_bytes")
+    producer_id_expiration_check_interval_ms: int = broker_default("producer_id_expiration_check_interval_ms")
+    producer_id_expiration_ms: int = broker_default("producer_id_expiration_ms")
     transaction_abort_timed_out_transaction_cleanup_interval_ms: int = broker_default(
         "transaction_abort_timed_out_transaction_cleanup_interval_ms"
     )

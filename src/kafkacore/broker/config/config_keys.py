@@ -257,6 +257,14 @@ BROKER_KEYS: Final = (
          INT32_MAX,
          documentation="Segment size in bytes of `__consumer_offsets`. It takes effect only when the topic "
                        "is created."),
+    _key("producer.id.expiration.check.interval.ms", "producer_id_expiration_check_interval_ms", _I, 600_000,
+         1, INT32_MAX,
+         documentation="Interval in milliseconds between checks for expired producers."),
+    _key("producer.id.expiration.ms", "producer_id_expiration_ms", _I, 86_400_000, 1, INT32_MAX,
+         is_dynamic=True,
+         documentation="Time in milliseconds after which a partition forgets a producer that has not written "
+                       "to it. The partition then cannot recognise the producer's duplicates any more. A "
+                       "producer with an open transaction is kept."),
     _key("transaction.abort.timed.out.transaction.cleanup.interval.ms",
          "transaction_abort_timed_out_transaction_cleanup_interval_ms", _I, 10_000, 1, INT32_MAX,
          documentation="Interval in milliseconds between checks for transactions that have timed out."),

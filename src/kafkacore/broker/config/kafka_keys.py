@@ -60,7 +60,6 @@ _BY_REASON: Final = {
         log.flush.offset.checkpoint.interval.ms log.flush.scheduler.interval.ms
         log.flush.start.offset.checkpoint.interval.ms log.initial.task.delay.ms
         log.retention.check.interval.ms max.request.partition.size.limit
-        producer.id.expiration.check.interval.ms producer.id.expiration.ms
         request.timeout.ms socket.connection.setup.timeout.max.ms
         socket.connection.setup.timeout.ms socket.listen.backlog.size socket.receive.buffer.bytes
         socket.send.buffer.bytes

@@ -48,7 +48,6 @@ _FOR_ALL_OR_ONE: Final = (
     _key("num.network.threads", _I, 1),
     _key("num.recovery.threads.per.data.dir", _I, 1),
     _key("num.replica.fetchers", _I, INT32_MIN),
-    _key("producer.id.expiration.ms", _I, 1),
     _key("remote.fetch.max.wait.ms", _I, 1),
     _key("remote.list.offsets.request.timeout.ms", _L, 1),
     _key("remote.log.index.file.cache.total.size.bytes", _L, 1),

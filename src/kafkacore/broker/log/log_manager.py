@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Self
 from uuid import UUID
 
+from kafkacore.broker.config.config_keys import broker_default
 from kafkacore.broker.log import checkpoints
 from kafkacore.broker.log.cleaner import CleanerConfig, CleaningResult
 from kafkacore.broker.log.config import LogConfig
@@ -79,6 +80,11 @@ class LogManager:
         Maximum number of descriptors that logs keep open. Default: half the limit of the process.
     cleaner:
         Configuration of compaction. Default: Kafka's defaults.
+    producer_expiration_ms:
+        Time in milliseconds after which a log forgets a producer that has not written. The attribute may be
+        set at any time.
+    producer_check_interval_ms:
+        Time in milliseconds between two checks for such producers.
 
     Raises
     ------
@@ -102,11 +108,15 @@ class LogManager:
         background: bool = True,
         max_open_files: int | None = None,
         cleaner: CleanerConfig | None = None,
+        producer_expiration_ms: int = broker_default("producer_id_expiration_ms"),
+        producer_check_interval_ms: int = broker_default("producer_id_expiration_check_interval_ms"),
     ) -> None:
         if flush not in ("ack", "os"):
             raise KafkaConfigurationError(f"flush must be 'ack' or 'os', not {flush!r}")
         self.data_dir = Path(data_dir).absolute()
         self.on_high_watermark = on_high_watermark
+        self.producer_expiration_ms = producer_expiration_ms
+        self._producer_check_interval_ms = producer_check_interval_ms
         self._clock = clock
         self._disk = disk or Disk()
         self._files = OpenFiles(self._disk, max_open_files)
@@ -122,7 +132,8 @@ class LogManager:
         self._names_changing: set[str] = set()
         # Deleted topics that the checkpoint files still contain.
         self._names_in_checkpoints: set[str] = set()
-        self._flusher = LogFlusher(clock, self._on_flushed, self._on_idle, CHECKPOINT_INTERVAL_MS)
+        idle_ms = min(CHECKPOINT_INTERVAL_MS, producer_check_interval_ms)
+        self._flusher = LogFlusher(clock, self._on_flushed, self._on_idle, idle_ms)
         self._cleaner = LogCleaner(
             self.data_dir,
             self._files,
@@ -134,6 +145,7 @@ class LogManager:
         self._checkpointed_bytes = 0
         self._next_checkpoint_ms = clock.monotonic_ms() + CHECKPOINT_INTERVAL_MS
         self._next_retention_ms = clock.monotonic_ms() + RETENTION_INTERVAL_MS
+        self._next_producer_check_ms = clock.monotonic_ms() + producer_check_interval_ms
         self._is_closed = False
         #: Whether the last process that used the folder shut down cleanly.
         self.was_clean = False
@@ -532,6 +544,23 @@ class LogManager:
         if now_ms >= self._next_retention_ms:
             self._next_retention_ms = now_ms + RETENTION_INTERVAL_MS
             self.run_retention(self._clock.wall_ms())
+        if now_ms >= self._next_producer_check_ms:
+            self._next_producer_check_ms = now_ms + self._producer_check_interval_ms
+            self.remove_expired_producers(self._clock.wall_ms())
+
+    def remove_expired_producers(self, now_ms: int) -> None:
+        """Let all logs forget the producers that have not written for ``producer_expiration_ms``.
+
+        Parameters
+        ----------
+        now_ms:
+            Wall-clock time in milliseconds since the epoch.
+        """
+        for log in list(self._logs.values()):
+            try:
+                log.remove_expired_producers(now_ms, self.producer_expiration_ms)
+            except KafkaStorageError as error:
+                logger.warning("failed to remove expired producers: %s", error)
 
     def run_retention(self, now_ms: int) -> int:
         """Remove the segments of all logs that are beyond the retention limits of their topics.

@@ -30,8 +30,6 @@ from kafkacore.wire import crc32c
 logger = logging.getLogger(__name__)
 
 SNAPSHOT_SUFFIX = ".snapshot"
-#: Default of Kafka's ``producer.id.expiration.ms``.
-PRODUCER_ID_EXPIRATION_MS = 24 * 3600 * 1000
 MAX_OFFSET = INT64_MAX
 _MAX_SEQUENCE = INT32_MAX
 
@@ -195,8 +193,8 @@ class ProducerStateManager:
             for entry in self.batches.entries.values()
         }
 
-    def remove_expired(self, now_ms: int) -> None:
-        """Remove producers that have not written for :data:`PRODUCER_ID_EXPIRATION_MS`.
+    def remove_expired(self, now_ms: int, after_ms: int) -> None:
+        """Remove producers that have not written for ``after_ms`` milliseconds.
 
         A producer with an open transaction stays.
 
@@ -204,12 +202,13 @@ class ProducerStateManager:
         ----------
         now_ms:
             Wall-clock time in milliseconds since the epoch.
+        after_ms:
+            ``producer.id.expiration.ms``.
         """
         expired = [
             entry.producer_id
             for entry in self.batches.entries.values()
-            if entry.current_txn_first_offset < 0
-            and now_ms - entry.last_timestamp >= PRODUCER_ID_EXPIRATION_MS
+            if entry.current_txn_first_offset < 0 and now_ms - entry.last_timestamp >= after_ms
         ]
         for producer_id in expired:
             del self.batches.entries[producer_id]

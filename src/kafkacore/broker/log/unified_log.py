@@ -751,8 +751,20 @@ class UnifiedLog:
             self._truncate_epochs_from_start()
             return self.log_start_offset
 
+    def remove_expired_producers(self, now_ms: int, after_ms: int) -> None:
+        """Forget producers that have not written for ``after_ms`` milliseconds and have no open transaction.
+
+        Parameters
+        ----------
+        now_ms:
+            Wall-clock time in milliseconds since the epoch.
+        """
+        with self._lock:
+            self._check_usable()
+            self._producers.remove_expired(now_ms, after_ms)
+
     def run_retention(self, now_ms: int) -> int:
-        """Remove segments beyond the topic's retention limits, and the state of expired producers.
+        """Remove segments beyond the topic's retention limits.
 
         Parameters
         ----------
@@ -766,7 +778,6 @@ class UnifiedLog:
         """
         with self._lock:
             self._check_usable()
-            self._producers.remove_expired(now_ms)
             local = self._local
             count = local.count_below(self.log_start_offset)
             if self.config.deletes:

@@ -308,6 +308,8 @@ class KafkaBroker:
             default_config=_log_defaults(config),
             flush=config.flush,
             cleaner=_cleaner_config(config),
+            producer_expiration_ms=config.producer_id_expiration_ms,
+            producer_check_interval_ms=config.producer_id_expiration_check_interval_ms,
         )
         self._log_loaded(log_manager, self._clock.monotonic_ms() - began_ms)
         return log_manager
@@ -321,6 +323,7 @@ class KafkaBroker:
         server.limits.overrides = config.connection_overrides()
         server.change_listeners(with_certificates(config, self._clock))
         self._log_manager.update_defaults(_log_defaults(config), _cleaner_config(config))
+        self._log_manager.producer_expiration_ms = config.producer_id_expiration_ms
 
     def _check_listeners(self, config: BrokerConfig, access: Mapping[str, ListenerAccess]) -> None:
         """Raise an error if changed listener settings are invalid."""

@@ -180,13 +180,24 @@ def test_damaged_snapshot_is_replaced_by_an_older_one_and_the_log() -> None:
         assert send(log, 10).first_offset == 10
 
 
-def test_silent_producers_are_forgotten_after_a_day(log: UnifiedLog) -> None:
+def test_silent_producers_are_forgotten(log: UnifiedLog) -> None:
     send(log, 0)
-    log.run_retention(NOW_MS + 24 * 3_600_000 - 1)
+    log.remove_expired_producers(NOW_MS + 999, 1000)
     with pytest.raises(OutOfOrderSequenceNumberError):
         send(log, 5)
-    log.run_retention(NOW_MS + 24 * 3_600_000)
+    log.remove_expired_producers(NOW_MS + 1000, 1000)
     assert send(log, 5).first_offset == 1
+
+
+def test_all_logs_forget_producers_after_a_day_by_default() -> None:
+    manager = open_manager(SimulatedDisk(), flush="os")
+    log = make_log(manager)
+    send(log, 0)
+    manager.remove_expired_producers(NOW_MS + 24 * 3_600_000 - 1)
+    assert [entry.producer_id for entry in log.active_producers()] == [7]
+    manager.producer_expiration_ms = 1000
+    manager.remove_expired_producers(NOW_MS + 1000)
+    assert log.active_producers() == []
 
 
 @settings(max_examples=50)

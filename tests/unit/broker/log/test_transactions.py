@@ -25,7 +25,6 @@ from model.transaction_log import (
 
 from kafkacore.broker.log import LogManager, UnifiedLog
 from kafkacore.broker.log.end_transaction_marker import EndTransactionMarker, read_marker
-from kafkacore.broker.log.producer_state import PRODUCER_ID_EXPIRATION_MS
 from kafkacore.broker.log.transaction_index import AbortedTransaction, read_aborted
 from kafkacore.errors import (
     CorruptRecordError,
@@ -224,10 +223,10 @@ def test_open_transaction_is_known_by_producer_and_epoch(log: UnifiedLog) -> Non
 def test_producer_with_an_open_transaction_does_not_expire(log: UnifiedLog) -> None:
     TransactionalProducer(log, 7).send(b"a")
     TransactionalProducer(log, 8).send(b"a", is_transactional=False)
-    log.run_retention(NOW_MS + PRODUCER_ID_EXPIRATION_MS + 1)
+    log.remove_expired_producers(NOW_MS + 1000, 1000)
     assert [entry.producer_id for entry in log.active_producers()] == [7]
     marker(log, 7)
-    log.run_retention(NOW_MS + PRODUCER_ID_EXPIRATION_MS + 1)
+    log.remove_expired_producers(NOW_MS + 1000, 1000)
     assert log.active_producers() == []
 
 

@@ -78,6 +78,11 @@ public final class EmbeddedNodes implements AutoCloseable {
         return given;
     }
 
+    /** Return the current value of a number that can be changed at run time, by the name of its field in {@code BrokerConfig}. */
+    public int setting(String name) {
+        return ask(request("setting").put("name", name)).get("value").asInt();
+    }
+
     public Set<String> topicNames() {
         Set<String> names = new TreeSet<>();
         ask(request("topics")).get("topics").forEach(name -> names.add(name.asText()));

@@ -31,6 +31,7 @@ import org.apache.kafka.raft.LogOffsetMetadata;
 import org.apache.kafka.raft.RaftLog;
 import org.apache.kafka.storage.internals.log.ProducerStateEntry;
 import org.apache.kafka.storage.internals.log.ProducerStateManager;
+import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
 import org.mockito.MockMakers;
 import org.mockito.Mockito;
@@ -176,7 +177,15 @@ public final class StandIns {
         return object(LogManager.class, (method, arguments) -> switch (method) {
             case "getLog" -> log(nodes, node, (TopicPartition) arguments[0]);
             case "getLog$default$2" -> false;
+            case "producerStateManagerConfig" -> producerConfig(nodes);
             default -> throw NeedsKafkaObjects.by("LogManager." + method);
+        });
+    }
+
+    private static ProducerStateManagerConfig producerConfig(EmbeddedNodes nodes) {
+        return object(ProducerStateManagerConfig.class, (method, arguments) -> switch (method) {
+            case "producerIdExpirationMs" -> nodes.setting("producer_id_expiration_ms");
+            default -> throw NeedsKafkaObjects.by("ProducerStateManagerConfig." + method);
         });
     }
 
