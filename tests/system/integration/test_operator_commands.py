@@ -284,7 +284,11 @@ def test_cluster_is_the_same(both: Both) -> None:
     ]  # fmt: skip
 
 
-def test_transactions_are_the_same_and_ours_aborts_one(both: Both) -> None:
+@pytest.mark.parametrize("broker", ["apache_kafka", "our_broker"])
+def test_transactions_are_the_same_and_ours_aborts_one(
+    broker: str, request: pytest.FixtureRequest, tools: JavaTools, capsys: pytest.CaptureFixture[str]
+) -> None:
+    both = Both(request.getfixturevalue(broker).bootstrap_servers, tools, capsys)
     tool = TOOLS + "TransactionsCommand"
     with KafkaAdminClient(bootstrap_servers=both.servers) as admin:
         admin.create_topics([NewTopic("facts-open", num_partitions=1)], wait_for_metadata=True)

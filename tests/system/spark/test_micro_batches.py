@@ -24,8 +24,8 @@ MIB = 1024 * 1024
 WORKER, PLANNER = b"pyspark.daemon", b"python_streaming_source_runner"
 BROKERS = dose(["our_broker"], ["our_broker", "apache_kafka"])
 SINKS = dose(
-    [("our_broker", "at least once")],
-    [(broker, "at least once") for broker in BROKERS] + [("apache_kafka", "exactly once")],
+    [("our_broker", "at least once"), ("our_broker", "exactly once")],
+    [(broker, how) for broker in BROKERS for how in ("at least once", "exactly once")],
 )
 
 
