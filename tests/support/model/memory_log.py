@@ -121,7 +121,11 @@ class MemoryLog:
             raise self.refusal
         batch = bytearray(records)
         assign_offset(batch, self.log_end_offset, self.leader_epoch)
-        first, last = self.log_end_offset, next(iter(read_batches(batch))).last_offset
+        (written,) = read_batches(bytes(batch))
+        if written.is_transactional and not written.is_control:
+            self._check_epoch(written.producer_id, written.producer_epoch)
+            self.open_transactions.add(written.producer_id)
+        first, last = self.log_end_offset, written.last_offset
         self.batches.append((first, last, bytes(batch)))
         self.log_end_offset = last + 1
         if self.sync_at_once:
@@ -131,8 +135,6 @@ class MemoryLog:
     def append_from_coordinator(self, records: memoryview, *, now_ms: int) -> Appended:
         (batch,) = read_batches(bytes(records))
         assert batch.is_transactional
-        self._check_epoch(batch.producer_id, batch.producer_epoch)
-        self.open_transactions.add(batch.producer_id)
         return self.append(records, now_ms=now_ms)
 
     def append_marker(

@@ -58,7 +58,7 @@ class Producer:
     version: int
     identity: ProducerIdAndEpoch | None = None
     answer: Answer | None = None
-    #: What the request is: ``init``, ``add``, ``commit`` or ``abort``.
+    #: Kind of the request: ``init``, ``add``, ``commit`` or ``abort``.
     asked: str = ""
     partitions: list[TopicPartition] = field(default_factory=list)
     #: How many times it does nothing when it is its turn.
@@ -88,7 +88,7 @@ class RandomTransactions:
         self.producers = [Producer(name, self.chance.choice((0, 2))) for name in "aabcc"]
         #: The newest producer of each transactional id, and its first id and epoch.
         self.owners: dict[str, tuple[ProducerIdAndEpoch, Producer]] = {}
-        #: Who has received an id and epoch.
+        #: Index of the producer that has received an id and epoch.
         self.issued: dict[ProducerIdAndEpoch, int] = {}
         self.committed: set[bytes] = set()
         self.aborted: set[bytes] = set()
@@ -372,7 +372,7 @@ class RandomTransactions:
             ), f"{place} has no safe marker of {completed}"
 
     def finish(self) -> None:
-        """End all transactions and compare what consumers see with what producers were told."""
+        """End all transactions and compare the records that consumers see with the responses."""
         harness = self.harness
         self.free_disks()
         harness.settle()
