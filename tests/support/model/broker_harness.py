@@ -12,7 +12,7 @@ from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.config.dynamic_config import DynamicConfigs
 from kafkacore.broker.group.marker_targets import MarkerTargets
 from kafkacore.broker.group.services import GroupServices
-from kafkacore.broker.handlers.services import BrokerServices, Request, RequestContext
+from kafkacore.broker.handlers.services import HANG_UP, BrokerServices, Request, RequestContext
 from kafkacore.broker.metadata.cluster_metadata import ClusterMetadata
 from kafkacore.broker.metadata.metadata_log import FILE_NAME, MetadataLog
 from kafkacore.broker.purgatory.change_queue import ChangeQueue
@@ -34,7 +34,10 @@ from kafkacore.testing import VirtualClock
 
 
 class Answer:
-    """The response to one request. ``message`` is ``None`` until it is complete."""
+    """The response to one request. ``message`` is ``None`` until it is complete.
+
+    It is "closed" if the broker closes the connection later than in the call that sent the request.
+    """
 
     def __init__(self) -> None:
         self.message: Any = None
@@ -139,7 +142,9 @@ class BrokerHarness:
 
         def on_response(request: Request, pieces: list[Any] | None) -> None:
             answer.count += 1
-            if pieces is not None:
+            if pieces is HANG_UP:
+                answer.message = "closed"
+            elif pieces is not None:
                 body = b"".join(bytes(piece) for piece in pieces)
                 answer.correlation_id, answer.message = decode_response(body, type(message), version)
                 assert answer.correlation_id == correlation_id

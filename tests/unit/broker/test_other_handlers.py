@@ -135,6 +135,7 @@ def test_group_protocol_of_kip_848_is_an_unsupported_version(
     assert "group.protocol=consumer" in caplog.messages[0]
 
 
+@pytest.mark.kafka("TransactionCoordinatorTest.shouldAcceptInitPidAndReturnNextPidWhenTransactionalIdIsNull")
 @pytest.mark.parametrize("version", range(6))
 def test_each_idempotent_producer_gets_an_id_of_its_own(broker: BrokerHarness, version: int) -> None:
     request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)

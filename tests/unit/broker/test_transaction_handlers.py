@@ -19,6 +19,7 @@ from model.authorisation_requests import made
 from model.broker_harness import BrokerHarness, batch
 from model.granted import Granted
 
+from kafkacore.broker.handlers.services import CloseConnectionError
 from kafkacore.errors import (
     ClusterAuthorizationFailedError,
     CoordinatorLoadInProgressError,
@@ -282,6 +283,33 @@ def test_topic_that_may_not_be_written_is_not_added(broker: BrokerHarness) -> No
     assert codes == {"t": 0, "u": TopicAuthorizationFailedError.errno}
     broker.services.authorizer = None
     assert partitions_of(broker) == {"t": [0]}
+
+
+@pytest.mark.parametrize("version", [11, 12])
+def test_produce_without_response_closes_the_connection_if_it_fails(
+    broker: BrokerHarness, version: int
+) -> None:
+    producer = init(broker)
+    records = batch(
+        b"a", is_transactional=True, producer_id=producer.producer_id, producer_epoch=0, base_sequence=0
+    )
+    topics = [{"name": "t", "partition_data": [{"index": 0, "records": records}]}]
+    request = made(ProduceRequest, transactional_id=ID, acks=0, timeout_ms=1000, topic_data=topics)
+    add(broker, producer, ("t", 0))
+    answer = broker.send(request, version)
+    broker.settle()
+    assert (answer.count, answer.message, ends_of(broker)) == (1, None, 1)
+    end(broker, producer, 4)
+    init(broker)
+    if version == 11:
+        with pytest.raises(CloseConnectionError):
+            broker.send(request, version)
+    else:
+        answer = broker.send(request, version)
+        broker.settle()
+        assert (answer.count, answer.message) == (1, "closed")
+    # A record and its marker.
+    assert ends_of(broker) == 2
 
 
 # ---- Administration ---------------------------------------------------------------------------------------

@@ -13,12 +13,18 @@ from kafkacore.broker.transaction.transaction_metadata import TransactionMetadat
 from kafkacore.errors import (
     ConcurrentTransactionsError,
     CoordinatorLoadInProgressError,
+    CoordinatorNotAvailableError,
     InvalidProducerIdMappingError,
     InvalidRequestError,
     InvalidTxnStateError,
+    KafkaError,
     KafkaStorageError,
+    MessageSizeTooLargeError,
     NotCoordinatorError,
+    NotEnoughReplicasError,
+    NotLeaderForPartitionError,
     ProducerFencedError,
+    UnknownError,
 )
 from kafkacore.structs import INT16_MAX
 
@@ -295,14 +301,26 @@ def test_end_without_partitions_of_an_ongoing_transaction_completes(harness: Coo
 @pytest.mark.kafka(
     "TransactionStateManagerTest.testAppendFailToNotCoordinatorError",
     "TransactionStateManagerTest.testPendingStateNotResetOnRetryAppend",
+    "TransactionStateManagerTest.testAppendFailToUnknownError",
+)
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (KafkaStorageError("the disk is full"), NotCoordinatorError.errno),
+        (NotLeaderForPartitionError(), NotCoordinatorError.errno),
+        (NotEnoughReplicasError(), CoordinatorNotAvailableError.errno),
+        (MessageSizeTooLargeError(), UnknownError.errno),
+    ],
 )
 @pytest.mark.parametrize("version", [0, 2])
-def test_end_that_cannot_be_written_changes_nothing(harness: CoordinatedTransactions, version: int) -> None:
+def test_end_that_cannot_be_written_changes_nothing(
+    harness: CoordinatedTransactions, version: int, error: KafkaError, code: int
+) -> None:
     producer = harness.init().producer
     harness.add(producer, T0, version=version)
     before = harness.state()
-    harness.log_of().refusal = KafkaStorageError("the disk is full")
-    assert harness.end(producer, version=version) == (NotCoordinatorError.errno, -1, -1)
+    harness.log_of().refusal = error
+    assert harness.end(producer, version=version) == (code, -1, -1)
     assert harness.state() == before
     harness.log_of().refusal = None
     assert harness.end(producer, version=version).code == 0
@@ -329,3 +347,23 @@ def test_ids_do_not_affect_each_other(harness: CoordinatedTransactions) -> None:
         name: COMPLETE_COMMIT if name == "c" else ONGOING for name in producers
     }
     assert harness.end(producers["d"], transactional_id="a", node_id=NODE).code == MAPPING
+
+
+@pytest.mark.kafka(
+    "TransactionMetadataTest.testTolerateTimeShiftDuringPrepareCommit",
+    "TransactionMetadataTest.testTolerateTimeShiftDuringPrepareAbort",
+    "TransactionMetadataTest.testTolerateTimeShiftDuringCompleteCommit",
+    "TransactionMetadataTest.testTolerateTimeShiftDuringCompleteAbort",
+    "TransactionMetadataTest.testTolerateUpdateTimeShiftDuringEpochBump",
+    "TransactionMetadataTest.testTolerateUpdateTimeResetDuringProducerIdRotation",
+)
+@pytest.mark.parametrize("epoch", [EPOCH, INT16_MAX - 1])
+@pytest.mark.parametrize("commits", [True, False])
+def test_clock_may_go_back(harness: CoordinatedTransactions, commits: bool, epoch: int) -> None:
+    later_ms = harness.clock.wall_ms() + 100_000
+    harness.put(known(ONGOING, producer_epoch=epoch, start_ms=later_ms, update_ms=later_ms))
+    assert harness.add(ProducerIdAndEpoch(PID, epoch), T1) == 0
+    assert harness.end(ProducerIdAndEpoch(PID, epoch), commits=commits).code == 0
+    assert harness.state().update_ms == harness.clock.wall_ms()
+    assert harness.state().start_ms == later_ms
+    assert harness.init().code == 0

@@ -6,7 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from model.coordinated_transactions import ID, T0, T1, T2, TIMEOUT_MS, CoordinatedTransactions
+from model.coordinated_transactions import (
+    ID,
+    NODE,
+    OTHER_NODE,
+    T0,
+    T1,
+    T2,
+    TIMEOUT_MS,
+    CoordinatedTransactions,
+)
 
 from kafkacore.broker.coordinator.interfaces import CoordinatorRecord
 from kafkacore.broker.topics.internal_topics import TRANSACTIONS_TOPIC
@@ -17,7 +26,11 @@ from kafkacore.broker.transaction.transaction_metadata import (
     TransactionMetadata,
     TransactionState,
 )
-from kafkacore.errors import MalformedMessageError, NotCoordinatorError
+from kafkacore.errors import (
+    CoordinatorLoadInProgressError,
+    MalformedMessageError,
+    NotCoordinatorError,
+)
 from kafkacore.protocol.generated.transaction_records import TransactionLogValue
 from kafkacore.record import RecordBatchBuilder
 from kafkacore.structs import INT16_MAX, TopicPartition
@@ -70,7 +83,10 @@ def test_tombstone_has_the_key_of_the_id() -> None:
     assert records.transaction_tombstone(ID) == (records.key_of(ID), None)
 
 
-@pytest.mark.kafka("TransactionLogTest.testSerializeTransactionLogValueToHighestNonFlexibleVersion")
+@pytest.mark.kafka(
+    "TransactionLogTest.testSerializeTransactionLogValueToHighestNonFlexibleVersion",
+    "TransactionLogTest.testDeserializeHighestSupportedTransactionLogValue",
+)
 def test_value_of_version_0_is_read() -> None:
     writer = Writer()
     writer.write_int16(0)
@@ -105,7 +121,10 @@ def test_unknown_versions_and_states_are_not_read() -> None:
             records.decode_value(ID, value[:length])
 
 
-@pytest.mark.kafka("TransactionMetadataTest.testTransactionStateIdAndNameMapping")
+@pytest.mark.kafka(
+    "TransactionMetadataTest.testTransactionStateIdAndNameMapping",
+    "TransactionMetadataTest.testAllTransactionStatesAreMapped",
+)
 def test_states_have_kafkas_numbers_and_names() -> None:
     assert {state.value: state.title for state in TransactionState} == {
         0: "Empty",
@@ -212,3 +231,35 @@ def test_leader_may_change_while_a_partition_is_loaded(harness: CoordinatedTrans
     other.wait_for_load()
     assert other.state().partitions == {T0}
     assert other.end(producer).code == 0
+
+
+@pytest.mark.kafka(
+    "TransactionStateManagerTest.testListTransactionsWithCoordinatorLoadingInProgress",
+    "TransactionCoordinatorTest.testDescribeTransactionsWhileCoordinatorLoading",
+)
+def test_transactions_are_not_listed_while_they_are_loaded(harness: CoordinatedTransactions) -> None:
+    harness.init()
+    other = harness.restarted(loads=False)
+    with pytest.raises(CoordinatorLoadInProgressError):
+        other.coordinator.transactions(NODE)
+    with pytest.raises(CoordinatorLoadInProgressError):
+        other.coordinator.describe(ID, NODE)
+    other.wait_for_load()
+    assert other.coordinator.describe(ID, NODE) == other.state()
+
+
+def test_each_node_lists_the_transactions_that_it_coordinates(harness: CoordinatedTransactions) -> None:
+    names = {f"id-{number}" for number in range(12)}
+    for name in names:
+        harness.init(name)
+    harness.cluster.move_leader(harness.place_of("id-1"), OTHER_NODE)
+    harness.wait_for_load()
+    listed = [
+        {each.transactional_id for each in harness.coordinator.transactions(node)}
+        for node in (NODE, OTHER_NODE)
+    ]
+    moved = {name for name in names if harness.place_of(name) == harness.place_of("id-1")}
+    assert listed == [names - moved, moved]
+    with pytest.raises(NotCoordinatorError):
+        harness.coordinator.describe("id-1", NODE)
+    assert harness.coordinator.describe("id-1", OTHER_NODE).producer_epoch == 0

@@ -114,6 +114,9 @@ def test_log_that_fails_after_the_marker_holds_the_transaction(
     assert other.ends_in(T0)[-1] == "commit"
 
 
+@pytest.mark.kafka(
+    "TransactionMarkerChannelManagerTest.shouldRetryAppendToLogOnEndTxnWhenCoordinatorNotAvailableError"
+)
 def test_complete_state_that_cannot_be_written_is_repeated(
     harness: CoordinatedTransactions, producer: ProducerIdAndEpoch
 ) -> None:
@@ -239,3 +242,21 @@ def test_stopped_node_gives_its_transactions_to_another(
     harness.pass_ms(MAX_RETRY_BACKOFF_MS)
     assert harness.init(node_id=OTHER_NODE).producer.epoch == producer.epoch + 2
     assert "commit" in harness.ends_in(T0) if commits else "abort" in harness.ends_in(T0)
+
+
+def test_transactions_survive_while_all_nodes_are_down(
+    harness: CoordinatedTransactions, producer: ProducerIdAndEpoch
+) -> None:
+    harness.held.add(T0)
+    harness.end(producer)
+    for node_id in (NODE, OTHER_NODE):
+        harness.cluster.stop_node(node_id)
+    harness.wait_for_load()
+    harness.held.clear()
+    harness.pass_ms(60_000)
+    assert harness.init().code == NotCoordinatorError.errno
+    harness.cluster.start_node(OTHER_NODE)
+    harness.wait_for_load()
+    harness.pass_ms(MAX_RETRY_BACKOFF_MS)
+    assert harness.state().state is COMPLETE_COMMIT
+    assert harness.init(node_id=OTHER_NODE).code == 0

@@ -99,7 +99,10 @@ def test_timeout_must_be_positive_and_below_the_limit(
     assert code == (0 if is_valid else InvalidTransactionTimeoutError.errno)
 
 
-@pytest.mark.kafka("TransactionCoordinatorTest.shouldRespondWithNotCoordinatorOnInitPidWhenNotCoordinator")
+@pytest.mark.kafka(
+    "TransactionCoordinatorTest.shouldRespondWithNotCoordinatorOnInitPidWhenNotCoordinator",
+    "TransactionStateManagerTest.shouldReturnNotCoordinatorErrorIfTransactionIdPartitionNotOwned",
+)
 def test_only_the_leader_of_the_partition_coordinates(harness: CoordinatedTransactions) -> None:
     assert harness.init(node_id=OTHER_NODE).code == NotCoordinatorError.errno
     assert harness.written() == []
@@ -291,6 +294,7 @@ def test_open_transaction_is_aborted_first(harness: CoordinatedTransactions, ver
     "TransactionCoordinatorTest.shouldUseLastEpochToFenceWhenEpochsAreExhausted",
     "TransactionMetadataTest.testFenceProducerAfterEpochsExhausted",
     "TransactionMetadataTest.testFenceProducerNotAllowedIfItWouldOverflow",
+    "TransactionMetadataTest.testRotateProducerIdInOngoingState",
 )
 @pytest.mark.parametrize("epoch", [INT16_MAX - 2, INT16_MAX - 1, INT16_MAX])
 def test_last_epoch_fences_when_epochs_are_exhausted(harness: CoordinatedTransactions, epoch: int) -> None:
@@ -339,6 +343,21 @@ def test_request_that_waits_too_long_is_refused_once(
     harness.settle()
     assert harness.state().state in COMPLETED
     assert harness.init().producer.epoch == producer.epoch + 2
+
+
+@pytest.mark.kafka(
+    "TransactionMetadataTest.testRotateProducerIdInPrepareAbortState",
+    "TransactionMetadataTest.testRotateProducerIdInPrepareCommitState",
+)
+@pytest.mark.parametrize("state", PREPARED)
+def test_new_id_waits_for_the_end_of_the_transaction(
+    harness: CoordinatedTransactions, state: TransactionState
+) -> None:
+    harness.put(known(state, producer_epoch=INT16_MAX - 1))
+    answer = harness.send_init()
+    harness.pass_ms(MAX_WAIT_MS + 10)
+    assert answer.got.code == ConcurrentTransactionsError.errno
+    assert harness.state().producer_id == PID
 
 
 @pytest.mark.kafka(

@@ -103,7 +103,8 @@ def test_timeout_that_cannot_be_written_takes_no_epoch(harness: CoordinatedTrans
 
 
 @pytest.mark.kafka(
-    "TransactionCoordinatorTest.shouldNotAbortExpiredTransactionsThatHaveAPendingStateTransition"
+    "TransactionCoordinatorTest.shouldNotAbortExpiredTransactionsThatHaveAPendingStateTransition",
+    "TransactionCoordinatorTest.shouldNotBumpEpochWithPendingTransaction",
 )
 def test_decided_outcome_is_not_changed_by_the_timeout(harness: CoordinatedTransactions) -> None:
     producer = harness.init().producer
@@ -221,6 +222,7 @@ def test_tombstones_of_long_ids_are_several_batches(idle: CoordinatedTransaction
     assert tombstones == len(names)
 
 
+@pytest.mark.kafka("TransactionStateManagerTest.testTransactionalExpirationWithOfflineLogDir")
 def test_expired_ids_of_a_node_without_the_partition_remain(idle: CoordinatedTransactions) -> None:
     idle.init()
     idle.log_of().failure = "the disk is broken"
