@@ -61,6 +61,8 @@ class Producer:
     #: Kind of the request: ``init``, ``add``, ``commit`` or ``abort``.
     asked: str = ""
     partitions: list[TopicPartition] = field(default_factory=list)
+    #: Whether the request names the id and epoch that the producer has.
+    has_expected: bool = False
     #: How many times it does nothing when it is its turn.
     sleeps: int = 0
     #: Whether another producer had the transactional id when the request was sent.
@@ -180,9 +182,10 @@ class RandomTransactions:
 
     def act(self, producer: Producer) -> None:
         chance = self.chance
-        if producer.identity is None or (not producer.is_open and chance.random() < 0.02):
+        if producer.identity is None or (not producer.is_open and chance.random() < 0.1):
             # The producers of one id do not fence each other all the time.
-            if chance.random() < (0.1 if producer.name in self.owners else 1.0):
+            is_rare = producer.identity is None and producer.name in self.owners
+            if not is_rare or chance.random() < 0.1:
                 self.send_init(producer)
         elif producer.asked == "retry":
             self.send_end(producer)
@@ -200,7 +203,11 @@ class RandomTransactions:
 
     def send_init(self, producer: Producer) -> None:
         self.resolve(producer)
-        self.ask(producer, "init", self.harness.send_init(producer.name, timeout_ms=60_000, node_id=None))
+        # A producer that has an epoch may ask for the next one (KIP-360).
+        expected = producer.identity if self.chance.random() < 0.7 else None
+        producer.has_expected = expected is not None
+        answer = self.harness.send_init(producer.name, expected, timeout_ms=60_000, node_id=None)
+        self.ask(producer, "init", answer)
 
     def send_add(self, producer: Producer) -> None:
         assert producer.identity is not None
@@ -229,7 +236,8 @@ class RandomTransactions:
 
     def ask(self, producer: Producer, what: str, answer: Answer) -> None:
         producer.asked, producer.answer = what, answer
-        producer.was_replaced = what != "init" and self.owners[producer.name][1] is not producer
+        needs_ownership = what != "init" or producer.has_expected
+        producer.was_replaced = needs_ownership and self.owners[producer.name][1] is not producer
 
     def write(self, producer: Producer) -> None:
         assert producer.identity is not None
@@ -282,7 +290,7 @@ class RandomTransactions:
         if outcome.code in RETRIABLE:
             if producer.asked in ("commit", "abort"):
                 producer.asked = "retry"
-            elif producer.asked == "init":
+            elif producer.asked == "init" and not producer.has_expected:
                 producer.identity = None
         elif outcome.code:
             self.give_up(producer)
@@ -310,8 +318,10 @@ class RandomTransactions:
             producer.asked = ""
 
     def issue(self, producer: Producer, identity: ProducerIdAndEpoch) -> None:
-        assert identity not in self.issued, f"{identity} was given out twice"
-        self.issued[identity] = self.producers.index(producer)
+        number = self.producers.index(producer)
+        is_repeated = producer.has_expected and self.issued.get(identity) == number
+        assert is_repeated or identity not in self.issued, f"{identity} was given out twice"
+        self.issued[identity] = number
         producer.identity = identity
 
     # ---- Checks -------------------------------------------------------------------------------------------
