@@ -248,8 +248,8 @@ def proposed(
     without = sorted(broker for broker, rack in racks.items() if rack is None)
     if without and len(without) < len(racks):
         raise CommandError(
-            f"only some brokers have a rack; {', '.join(map(str, without))} have none: set broker.rack there, "
-            "or add --disable-rack-aware to ignore the racks"
+            f"only some brokers have a rack; {', '.join(map(str, without))} have none: set broker.rack "
+            "there, or add --disable-rack-aware to ignore the racks"
         )
     moves = []
     for topic in described_topics(admin, arguments, topics):
