@@ -89,6 +89,12 @@ class ProducerIds:
         return next(self._numbers)
 
 
+class Features:
+    """The levels of the features, as the coordinator reads them."""
+
+    transaction_version = 2
+
+
 class CoordinatedTransactions:
     """The coordinator of two nodes, and a topic ``t`` of three partitions. Only :meth:`settle` flushes.
 
@@ -121,6 +127,7 @@ class CoordinatedTransactions:
         self.cluster = ClusterState(self.topics, nodes)
         self.timer = Timer(self.clock.monotonic_ms())
         self.replica_manager = ReplicaManager(self.cluster, self.clock, self.timer, lambda: None)
+        self.features = Features()
         self.services = TransactionServices(
             self.config,
             self.clock,
@@ -130,6 +137,7 @@ class CoordinatedTransactions:
             self.replica_manager,
             self.producer_ids,  # type: ignore[arg-type]
             self.append_marker,  # type: ignore[arg-type]
+            self.features,  # type: ignore[arg-type]
         )
         self.coordinator = self.services.coordinator
         self.cluster.on_moved += [self.replica_manager.partition_changed, self.services.log.leader_changed]

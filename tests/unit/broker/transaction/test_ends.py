@@ -105,8 +105,9 @@ def test_end_of_version_1_depends_on_the_state(
 VERSION_2: dict[TransactionState, dict[str, tuple[Any, Any]]] = {
     EMPTY: {"abort": (FENCED, "bump"), "commit": (FENCED, STATE)},
     ONGOING: {"abort": (FENCED, "bump"), "commit": (FENCED, "bump")},
-    PREPARE_ABORT: {"abort": (CONCURRENT, FENCED), "commit": (STATE, FENCED)},
-    PREPARE_COMMIT: {"abort": (STATE, FENCED), "commit": (CONCURRENT, FENCED)},
+    # Kafka fences the next transaction of the producer, which has not begun here.
+    PREPARE_ABORT: {"abort": (CONCURRENT, CONCURRENT), "commit": (STATE, CONCURRENT)},
+    PREPARE_COMMIT: {"abort": (STATE, CONCURRENT), "commit": (CONCURRENT, CONCURRENT)},
     COMPLETE_ABORT: {"abort": (0, "bump"), "commit": (STATE, STATE)},
     COMPLETE_COMMIT: {"abort": (STATE, "bump"), "commit": (0, STATE)},
 }
@@ -206,11 +207,21 @@ def test_end_with_the_last_epoch_gives_a_new_id(
         )
         assert harness.end(last, commits=commits).code == CONCURRENT
         assert harness.end(last, commits=not commits).code == STATE
+        # The next transaction of the producer waits.
+        next_one = ProducerIdAndEpoch(1000, 0)
+        assert harness.end(next_one, commits=commits).code == CONCURRENT
+        waiting = harness.send_add(next_one, T1)
+        assert waiting.outcome is None
+        assert harness.verify(next_one, T1) == {T1: CONCURRENT}
         ((_, marker),) = harness.markers
         assert (marker.producer_id, marker.producer_epoch) == (PID, INT16_MAX)
     harness.held.clear()
     harness.settle()
     after = harness.state()
+    if state is ONGOING:
+        assert waiting.got.code == 0
+        assert (after.state, after.producer_id, after.partitions) == (ONGOING, 1000, {T1})
+        return
     assert (after.producer_id, after.producer_epoch, after.next_producer_id) == (1000, 0, -1)
     assert after.previous_producer_id == PID
     # A request that is repeated gets the same response, also after a restart.
@@ -367,3 +378,14 @@ def test_clock_may_go_back(harness: CoordinatedTransactions, commits: bool, epoc
     assert harness.state().update_ms == harness.clock.wall_ms()
     assert harness.state().start_ms == later_ms
     assert harness.init().code == 0
+
+
+@pytest.mark.parametrize("commits", [True, False])
+def test_repeated_end_gets_the_new_id_again(harness: CoordinatedTransactions, commits: bool) -> None:
+    last = ProducerIdAndEpoch(PID, INT16_MAX - 1)
+    harness.put(known(ONGOING, producer_epoch=last.epoch))
+    for _ in range(3):
+        assert harness.end(last, commits=commits) == (0, 1000, 0)
+        assert harness.end(last, commits=not commits).code == STATE
+        harness = harness.restarted()
+    assert harness.state().previous_producer_id == PID

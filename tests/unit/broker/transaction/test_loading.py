@@ -72,10 +72,22 @@ def append(harness: CoordinatedTransactions, *written: CoordinatorRecord, name: 
 @pytest.mark.parametrize("state", TransactionState)
 def test_record_is_read_as_it_was_written(state: TransactionState) -> None:
     metadata = known(state, next_producer_id=78, producer_epoch=INT16_MAX)
-    key, value = records.transaction_record(metadata)
+    key, value = records.transaction_record(metadata, 2)
     assert records.decode_key(key) == ID
     assert value is not None
     assert records.decode_value(ID, value) == metadata
+
+
+@pytest.mark.kafka("TransactionLogTest.testSerializeTransactionLogValueToFlexibleVersion")
+@pytest.mark.parametrize(("level", "version"), [(0, 0), (1, 1), (2, 1)])
+def test_transaction_version_decides_the_version_of_the_record(level: int, version: int) -> None:
+    metadata = known(TransactionState.ONGOING)
+    _, value = records.transaction_record(metadata, level)
+    assert value is not None
+    assert value[:2] == bytes([0, version])
+    found = records.decode_value(ID, value)
+    assert found.partitions == metadata.partitions
+    assert found.client_version == (2 if version else 0)
 
 
 @pytest.mark.kafka("TransactionLogTest.testTransactionMetadataTombstoneParsing")
@@ -110,7 +122,7 @@ def test_value_of_version_0_is_read() -> None:
     "TransactionLogTest.testReadTxnRecordKeyCanReadUnknownMessage",
 )
 def test_unknown_versions_and_states_are_not_read() -> None:
-    _, value = records.transaction_record(known(TransactionState.ONGOING))
+    _, value = records.transaction_record(known(TransactionState.ONGOING), 2)
     assert value is not None
     for version in (b"\x00\x02", b"\xff\xff"):
         with pytest.raises(MalformedMessageError, match="unsupported version"):

@@ -390,3 +390,15 @@ def test_fenced_producer_stays_fenced_after_a_restart(harness: CoordinatedTransa
     other = harness.restarted(loses_power=True)
     assert other.add(old, T0) == ProducerFencedError.errno
     assert other.add(new, T0) == 0
+
+
+@pytest.mark.parametrize(("level", "epochs"), [(0, 2), (1, 2), (2, 3)])
+def test_level_of_the_feature_decides_how_many_epochs_an_abort_takes(
+    harness: CoordinatedTransactions, level: int, epochs: int
+) -> None:
+    harness.features.transaction_version = level
+    old = harness.init().producer
+    harness.add(old, T0, version=0)
+    assert harness.init().producer.epoch == old.epoch + epochs
+    assert harness.ends_in(T0) == ["data", "abort"]
+    assert harness.end(old, version=0).code == ProducerFencedError.errno
