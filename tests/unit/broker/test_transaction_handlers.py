@@ -175,7 +175,7 @@ def test_fenced_producer_gets_an_error_that_it_knows(broker: BrokerHarness, vers
 
 
 @pytest.mark.parametrize("half", [{"producer_id": 5}, {"producer_epoch": 5}])
-def test_id_without_epoch_is_an_invalid_request(broker: BrokerHarness, half: dict[str, int]) -> None:
+def test_id_without_epoch_is_an_invalid_request(broker: BrokerHarness, half: dict[str, Any]) -> None:
     answer = init(broker, **half)
     assert (answer.error_code, answer.producer_id, answer.producer_epoch) == (
         InvalidRequestError.errno,

@@ -112,7 +112,11 @@ def test_value_of_version_0_is_read() -> None:
         transaction_start_timestamp_ms=10,
     ).encode(writer, 0)
     metadata = records.decode_value(ID, b"".join(writer.pieces()))
-    assert (metadata.producer_id, metadata.producer_epoch, metadata.partitions) == (77, 5, {T0, T2})
+    assert (metadata.producer_id, metadata.producer_epoch, metadata.partitions) == (
+        77,
+        5,
+        frozenset({T0, T2}),
+    )
     assert (metadata.previous_producer_id, metadata.next_producer_id) == (-1, -1)
     assert metadata.client_version == 0
 
