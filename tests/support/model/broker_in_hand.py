@@ -68,8 +68,10 @@ class BrokerInHand(KafkaBroker):
     def abandon(self) -> None:
         """Release only the sockets and leave everything else, as if the process had been killed."""
         groups, self._group_services = self._group_services, None
-        if groups is not None:
-            groups.close()
+        transactions, self._transaction_services = self._transaction_services, None
+        for services in (groups, transactions):
+            if services is not None:
+                services.close()
         if self.server is not None:
             self.server.close()
         self._log_manager = None
