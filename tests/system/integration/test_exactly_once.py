@@ -18,11 +18,11 @@ from peers.java_peer import JavaPeer
 from peers.transactional import KIND_NAMES, KINDS, Broker, started
 
 PARTITIONS = 2
+PER_TRANSACTION = 750
 RECORDS = dose(6_000, 100_000)
 #: Records and kills of a run on our broker, which may be killed at any time.
-RECORDS_OF_OURS = dose(3_000, 100_000)
+RECORDS_OF_OURS, PER_TRANSACTION_OF_OURS = dose((2_400, 200), (100_000, PER_TRANSACTION))
 PLAN_OF_OURS = KillPlan(most_steps=dose(10, 7))
-PER_TRANSACTION = 750
 #: A second copier, with librdkafka, validates the checker itself.
 CLIENTS = dose(["kafkacore"], ["kafkacore", "librdkafka"])
 
@@ -47,17 +47,18 @@ def test_topic_is_copied_exactly_once_while_copier_and_broker_are_killed(
     if isinstance(kafka, ApacheKafka):
         if client != "kafkacore":
             pytest.skip("Apache Kafka is tested with kafkacore's producer")
-        records, plan = RECORDS, KillPlan(broker_dies_after="offsets")
+        records, per_transaction = RECORDS, PER_TRANSACTION
+        plan = KillPlan(broker_dies_after="offsets")
     else:
-        records, plan = RECORDS_OF_OURS, PLAN_OF_OURS
+        records, per_transaction, plan = RECORDS_OF_OURS, PER_TRANSACTION_OF_OURS, PLAN_OF_OURS
     seed = new_seed()
-    options = f"--per-transaction={PER_TRANSACTION}"
+    options = f"--per-transaction={per_transaction}"
     run = CopyRun(kafka, f"copy-{client}", records, PARTITIONS, client, options, plan=plan)
     run.make_topics(java_peer)
     run.run_through_kills(random.Random(seed))
     by_ours, by_java = run.copy_by_ours(), run.copy_by_java(java_peer)
     note(
-        f"copied in transactions of {PER_TRANSACTION}, {request.node.callspec.id}",
+        f"copied in transactions of {per_transaction}, {request.node.callspec.id}",
         seed,
         records=records,
         found=len(by_java),
