@@ -95,7 +95,13 @@ class TheirProducer:
     """librdkafka's producer, which tests the copier and its checker."""
 
     def __init__(self, servers: str, transactional_id: str, group: str) -> None:
-        config = {"bootstrap.servers": servers, "log_level": 0, "socket.timeout.ms": 5_000}
+        config = {
+            "bootstrap.servers": servers,
+            "log_level": 0,
+            "socket.timeout.ms": 5_000,
+            # With recovery, librdkafka may wait forever for a broker that it has forgotten meanwhile.
+            "metadata.recovery.strategy": "none",
+        }
         self._group = confluent_kafka.Consumer(config | {"group.id": group})
         self._producer = confluent_kafka.Producer(
             config | {"transactional.id": transactional_id, "linger.ms": 2, "reconnect.backoff.max.ms": 100}
