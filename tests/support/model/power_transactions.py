@@ -57,7 +57,7 @@ Question = tuple[Any, int, Callable[[Any], list[int]]]
 
 @dataclass
 class Transaction:
-    """What a producer knows of a transaction."""
+    """The state of a transaction as its producer knows it."""
 
     commits: bool
     is_ending: bool = False

@@ -1,4 +1,4 @@
-"""Five transactional producers behind one interface, which reports what each producer was told.
+"""Five transactional producers behind one interface, which returns the outcome of each transaction.
 
 Records, committed offsets and outcomes are those of :class:`Transaction`. A transaction whose commit was
 requested and not answered is UNKNOWN; one whose commit was never requested cannot be in the log.
@@ -67,7 +67,7 @@ class Transaction:
 
 @dataclass(frozen=True)
 class Ids:
-    """What a producer needs.
+    """The addresses and names that a producer uses.
 
     Parameters
     ----------

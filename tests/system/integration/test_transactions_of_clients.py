@@ -120,11 +120,11 @@ def run_held(client: Client, ids: Ids, held: Transaction) -> threading.Thread:
 def test_second_producer_fences_a_client(
     client: Client, java_peer: JavaPeer, ids: Ids, tmp_path: Path
 ) -> None:
-    held = Transaction([(0, b"fenced")], held_until=tmp_path / "go on")
+    held = Transaction([(0, b"fenced")], held_until=tmp_path / "continue")
     thread = run_held(client, ids, held)
     with KafkaProducer(bootstrap_servers=ids.servers, transactional_id=ids.transactional_id) as second:
         second.init_transactions()
-        (tmp_path / "go on").touch()
+        (tmp_path / "continue").touch()
         thread.join(2 * BUDGET_S)
         assert held.outcome is Outcome.UNKNOWN
         assert held.error
@@ -138,10 +138,10 @@ def test_broker_aborts_a_clients_slow_transaction(
     client: Client, java_peer: JavaPeer, ids: Ids, tmp_path: Path
 ) -> None:
     ids = Ids(ids.servers, ids.topic, ids.transactional_id, SHORT_MS)
-    held = Transaction([(0, b"slow")], held_until=tmp_path / "go on")
+    held = Transaction([(0, b"slow")], held_until=tmp_path / "continue")
     thread = run_held(client, ids, held)
     await_markers(ids.servers, ids.topic, PARTITIONS)
-    (tmp_path / "go on").touch()
+    (tmp_path / "continue").touch()
     thread.join(2 * BUDGET_S)
     assert held.outcome is Outcome.UNKNOWN
     quick = [Transaction([(0, b"quick")])]
