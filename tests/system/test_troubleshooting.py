@@ -9,7 +9,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 from threading import Thread
 
@@ -176,18 +175,6 @@ def test_missing_topic_is_quoted(kafka_broker: EmbeddedBroker) -> None:
     ):
         producer.send("absent", b"one")
     text = str(raised.value).replace("absent", "orders").replace("_ms=500", "_ms=60000")
-    assert f"{type(raised.value).__name__}: {text}" in quoted()
-
-
-def test_missing_transactions_are_quoted(kafka_broker: EmbeddedBroker) -> None:
-    with (
-        closing(
-            KafkaProducer(bootstrap_servers=kafka_broker.bootstrap_servers, transactional_id="troubled")
-        ) as producer,
-        pytest.raises(Exception) as raised,  # noqa: PT011 - the page quotes the class
-    ):
-        producer.init_transactions()
-    text = str(raised.value).partition(" ([Error 35]")[0]
     assert f"{type(raised.value).__name__}: {text}" in quoted()
 
 

@@ -48,13 +48,14 @@ ROWS = {
     "cluster describe": "",
     "cluster brokers": "",
     "cluster features": "",
+    "cluster update-feature": "transaction.version 2",
     "cluster quorum": "",
     "cluster apis": "",
     "transactions list": "",
     "transactions describe": "t",
     "transactions producers": "{own}",
     "transactions find-hanging": "",
-    "transactions abort": "{own}:0 --start-offset 0",
+    "transactions abort": "{own}-open:0 --start-offset 0",
     "transactions fence": "t",
     "quotas describe": "",
     "quotas alter": "--user {own} --set producer_byte_rate=5",
@@ -75,8 +76,6 @@ ROWS = {
 }
 #: The topics and groups of the run with ``--json`` and of the other one.
 RUNS = ("as-json", "as-text")
-#: The embedded broker has no transactions.
-REFUSED = ("transactions describe", "transactions abort", "transactions fence")
 
 
 def leaves(parser, path=()):
@@ -130,7 +129,8 @@ def servers(broker):
         KafkaProducer(bootstrap_servers=servers) as producer,
     ):
         for own in RUNS:
-            admin.create_topics([NewTopic(name, num_partitions=2) for name in (own, f"{own}-gone")])
+            names = (own, f"{own}-gone", f"{own}-open")
+            admin.create_topics([NewTopic(name, num_partitions=2) for name in names])
             producer.send(own, b"value", partition=0)
             for group in (own, f"{own}-gone"):
                 offsets = {TopicPartition(own, number): OffsetAndMetadata(0) for number in (0, 1)}
@@ -138,7 +138,18 @@ def servers(broker):
             admin.alter_user_scram_credentials(
                 [UserScramCredentialUpsertion(f"{own}-gone", "SCRAM-SHA-256", "secret")]
             )
+            leave_open(servers, f"{own}-open")
+    leave_open(servers, "as-json-open", "t")
     return servers
+
+
+def leave_open(servers, topic, transactional_id=None):
+    """Leave a transaction open that begins with the next record of partition 0."""
+    producer = KafkaProducer(bootstrap_servers=servers, transactional_id=transactional_id or topic)
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.send(topic, b"open", partition=0).get(60)
+    producer.close(0)
 
 
 @contextmanager
@@ -203,8 +214,8 @@ def test_result_is_json(name, broker, servers, folder, capfd, monkeypatch):
     shown, said = capfd.readouterr()
     for line in shown.splitlines():
         json.loads(line)
-    assert status == (name in REFUSED), said
-    assert bool(shown) == (name != "produce" and not status)
+    assert status == 0, said
+    assert bool(shown) == (name != "produce")
     assert all(line.startswith("kafkacore: ") for line in said.splitlines())
 
 
@@ -213,6 +224,6 @@ def test_result_is_plain_text_on_a_terminal(name, broker, servers, folder, capfd
     with terminal(monkeypatch) as shown:
         status = run(name, "as-text", broker, servers, folder, monkeypatch)
     said = capfd.readouterr().err
-    assert status == (name in REFUSED), said
+    assert status == 0, said
     assert b"\x1b" not in b"".join(shown)
     assert all(line.startswith("kafkacore: ") for line in said.splitlines())
