@@ -1,160 +1,226 @@
-"""Transactions in files: Kafka's tools read ours, and our broker continues with those of Apache Kafka."""
+"""Our log takes over a partition of Apache Kafka with transactions, and finds the same state as Apache Kafka.
+
+Apache Kafka writes committed and aborted transactions and leaves some open. Its responses to read_committed
+fetches are compared with what our log returns from a copy of the folder.
+"""
 
 from __future__ import annotations
 
-import re
+import random
 import shutil
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from eventually import eventually
+import pytest
+from model.dose import new_seed
+from model.raw_line import Line
+from model.topic_reader import await_markers
+from model.transaction_log import check_state, read_committed
 from peers.apache_kafka import started_in_scratch_folder
-from peers.jars import run_java
 
-from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
+from kafkacore import KafkaProducer
 from kafkacore.admin import KafkaAdminClient, NewTopic
-from kafkacore.broker.coordinator.interfaces import CoordinatorRecord
-from kafkacore.broker.log import LogManager
-from kafkacore.broker.topics.internal_topics import TRANSACTIONS_TOPIC
-from kafkacore.broker.transaction.records import transaction_record
-from kafkacore.broker.transaction.transaction_metadata import TransactionMetadata, TransactionState
-from kafkacore.clock import Clock
-from kafkacore.coordinator import partition_for
-from kafkacore.record import RecordBatchBuilder
-from kafkacore.structs import OffsetAndMetadata
-from kafkacore.testing.embedded_broker import EmbeddedBroker
+from kafkacore.broker.log import LogManager, UnifiedLog
+from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.protocol.generated.fetch import FetchRequest
+from kafkacore.record import read_batches
+from kafkacore.structs import TopicPartition
 
-DUMP = "org.apache.kafka.tools.DumpLogSegments"
-T0 = TopicPartition("t", 0)
-#: State of each transactional id, in the order of their records in the topic.
-STATES = {
-    "empty": "Empty",
-    "done": "CompleteCommit",
-    "dropped": "CompleteAbort",
-    "prepared": "Ongoing",
-    "open": "Ongoing",
-}
+TOPIC = "transactions"
+TP = TopicPartition(TOPIC, 0)
+FOLDER = f"{TOPIC}-0"
+TRANSACTIONS = 120
+#: The smallest value that Apache Kafka 4.3 accepts.
+SEGMENT_BYTES = 1 << 20
+FETCH_VERSION = 12
 
 
-def leave(servers: str) -> list[KafkaProducer]:
-    """Leave a transactional id in each state. The returned producers must be closed later, without a time."""
-    with KafkaAdminClient(bootstrap_servers=servers) as admin:
-        admin.create_topics([NewTopic(T0.topic, 1, 1)])
-    producers = []
-    for name, state in STATES.items():
-        producer = KafkaProducer(bootstrap_servers=servers, transactional_id=name)
-        producers.append(producer)
-        producer.init_transactions()
-        if state != "Empty":
+class Answer(NamedTuple):
+    """Apache Kafka's response to a read_committed fetch."""
+
+    offset: int
+    max_bytes: int
+    high_watermark: int
+    last_stable_offset: int
+    #: Offset after the returned batches.
+    next_offset: int
+    #: Producer id and first offset.
+    aborted: list[tuple[int, int]]
+
+
+class Taken(NamedTuple):
+    """Copies of the partition's folder, and Apache Kafka's responses before each copy."""
+
+    folders: dict[str, Path]
+    answers: dict[str, list[Answer]]
+
+
+def ask(connection: Line, offset: int, max_bytes: int) -> Answer:
+    make = FetchRequest
+    partition = make.FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=max_bytes)
+    topic = make.FetchTopic(topic=TOPIC, partitions=[partition])
+    request = make(max_wait_ms=0, min_bytes=1, max_bytes=1 << 25, isolation_level=1, topics=[topic])
+    data = connection.ask(request, FETCH_VERSION).responses[0].partitions[0]
+    assert data.error_code == 0
+    batches = list(read_batches(bytes(data.records or b"")))
+    return Answer(
+        offset,
+        max_bytes,
+        data.high_watermark,
+        data.last_stable_offset,
+        batches[-1].next_offset if batches else offset,
+        [(one.producer_id, one.first_offset) for one in data.aborted_transactions or ()],
+    )
+
+
+def fill(servers: str, chance: random.Random, producers: list[KafkaProducer]) -> None:
+    is_open = [False] * len(producers)
+    ended = 0
+    while ended < TRANSACTIONS:
+        number = chance.randrange(len(producers))
+        producer = producers[number]
+        if not is_open[number]:
             producer.begin_transaction()
-            producer.send(T0.topic, name.encode()).get(60)
-            producer.send_offsets_to_transaction({T0: OffsetAndMetadata(7)}, f"group of {name}")
-        if state == "CompleteCommit":
-            producer.commit_transaction()
-        elif state == "CompleteAbort":
-            producer.abort_transaction()
-    with KafkaAdminClient(bootstrap_servers=servers) as admin:
-        # The markers of the ended ones are written after the response.
-        eventually(lambda: listed(admin) == STATES)
-    return producers
+            is_open[number] = True
+        for _ in range(chance.randint(0, 4)):
+            producer.send(TOPIC, chance.randbytes(chance.choice([10, 1000, 20_000])), partition=0)
+        producer.flush()
+        if chance.random() < 0.4:
+            (producer.commit_transaction if chance.random() < 0.5 else producer.abort_transaction)()
+            is_open[number] = False
+            ended += 1
+    for number in range(len(producers)):
+        if is_open[number]:
+            producers[number].abort_transaction()
+    await_markers(servers, TOPIC, 1)
 
 
-def listed(admin: KafkaAdminClient) -> dict[str, str]:
-    """Return the state of each transactional id."""
-    found = admin.list_transactions().values()
-    return {each.transactional_id: each.state.value for listings in found for each in listings}
+def leave_open(producers: list[KafkaProducer]) -> None:
+    """Leave two transactions open, and end others after their start."""
+    for number in (0, 1, 2, 3, 2, 3):
+        producers[number].begin_transaction()
+        producers[number].send(TOPIC, b"open or ended", partition=0)
+        producers[number].flush()
+        if number == 2:
+            producers[number].abort_transaction()
+        elif number == 3:
+            producers[number].commit_transaction()
 
 
-def committed(servers: str) -> list[bytes]:
-    """Return the values that a read_committed consumer receives up to the last stable offset."""
-    values: list[bytes] = []
-    with KafkaConsumer(
-        bootstrap_servers=servers, auto_offset_reset="earliest", isolation_level="read_committed"
-    ) as consumer:
-        consumer.assign([T0])
-        last = consumer.end_offsets([T0])[T0]
-        eventually(
-            lambda: consumer.position(T0) >= last,
-            step=lambda: values.extend(record.value for record in consumer.poll(100).get(T0, [])),
-        )
-    return values
+def answers(servers: str, chance: random.Random) -> list[Answer]:
+    with Line(servers) as connection:
+        whole = ask(connection, 0, 1 << 25)
+        found = [whole]
+        for _ in range(150):
+            offset = chance.randrange(whole.last_stable_offset + 1)
+            found.append(ask(connection, offset, chance.choice([1, 500, 30_000, 1 << 22])))
+    return found
 
 
-def offset_of(admin: KafkaAdminClient, name: str) -> int | None:
-    found = admin.list_group_offsets(f"group of {name}")[f"group of {name}"]
-    return found[T0].offset if T0 in found else None
-
-
-def dump(files: list[Path], *options: str) -> str:
-    return run_java(DUMP, *options, "--files", ",".join(map(str, files))).decode()
-
-
-def test_kafkas_dump_tool_reads_our_transactions(tmp_path: Path) -> None:
-    with EmbeddedBroker(tmp_path, transaction_state_log_num_partitions=1) as broker:
-        producers = leave(broker.bootstrap_servers)
-        broker.stop()
-    for producer in producers:
-        producer.close(0)
-    output = dump(
-        sorted(tmp_path.glob(f"{TRANSACTIONS_TOPIC}-*/*.log")),
-        "--transaction-log-decoder",
-        "--print-data-log",
-    )
-    last = dict(re.findall(r"transactional_?[iI]d[\"=:]+ ?\"?(\w+).*?[sS]tatus\"?[=:] ?(\d+)", output))
-    assert {name: TransactionState(int(number)).title for name, number in last.items()} == STATES, output
-    log = dump(sorted(tmp_path.glob("t-0/*.log")), "--print-data-log", "--deep-iteration")
-    assert re.findall(r"endTxnMarker: (\w+)", log) == ["COMMIT", "ABORT"]
-    index = dump(sorted(tmp_path.glob("t-0/*.txnindex")))
-    assert len(re.findall(r"producerId: \d+ firstOffset: 2 lastOffset: 3", index)) == 1, index
-
-
-def prepare(folder: Path, found: TransactionMetadata) -> None:
-    """Append the record that a coordinator writes last before it is killed: the transaction is to commit."""
-    prepared = found.prepared(commits=True, client_version=2, next_producer_id=-1, now_ms=Clock().wall_ms())
-    record: CoordinatorRecord = transaction_record(prepared, 2)
-    with LogManager(folder, clock=Clock()) as manager:
-        count = manager.topics()[TRANSACTIONS_TOPIC].partition_count
-        log = manager.log(TopicPartition(TRANSACTIONS_TOPIC, partition_for(prepared.transactional_id, count)))
-        assert log is not None
-        builder = RecordBatchBuilder(1 << 16)
-        builder.append(Clock().wall_ms(), record.key, record.value)
-        log.append(bytearray(builder.close()), now_ms=Clock().wall_ms())
-
-
-def test_transactions_of_apache_kafka_are_taken_over(tmp_path: Path) -> None:
-    folder = tmp_path / "data"
-    with started_in_scratch_folder() as kafka:
-        producers = leave(kafka.bootstrap_servers)
-        with KafkaAdminClient(bootstrap_servers=kafka.bootstrap_servers) as admin:
-            before = admin.describe_transactions(["prepared"])["prepared"]
-        kafka.kill()
-        shutil.copytree(kafka.segments_dir, folder)
-    for producer in producers:
-        producer.close(0)
-    node_id = int(re.findall(r"^node.id=(\d+)", (folder / "meta.properties").read_text(), re.MULTILINE)[0])
-    prepare(
-        folder,
-        TransactionMetadata(
-            transactional_id="prepared",
-            producer_id=before.producer_id,
-            producer_epoch=before.producer_epoch,
-            timeout_ms=before.transaction_timeout_ms,
-            state=TransactionState.ONGOING,
-            partitions=frozenset(before.topic_partitions),
-            start_ms=before.transaction_start_time_ms or 0,
-        ),
-    )
-    with EmbeddedBroker(folder, node_id=node_id) as broker:
-        servers = broker.bootstrap_servers
+@pytest.fixture(scope="module")
+def taken(tmp_path_factory: pytest.TempPathFactory) -> Taken:
+    made = tmp_path_factory.mktemp("taken")
+    chance = random.Random(new_seed())
+    found = Taken({}, {})
+    with started_in_scratch_folder() as kafka, ExitStack() as stack:
+        servers = kafka.bootstrap_servers
         with KafkaAdminClient(bootstrap_servers=servers) as admin:
-            eventually(lambda: listed(admin) == STATES | {"prepared": "CompleteCommit"})
-            assert committed(servers) == [b"done", b"prepared"]
-            assert [offset_of(admin, name) for name in STATES] == [None, 7, None, 7, None]
-            for name in ("open", "done"):
-                with KafkaProducer(bootstrap_servers=servers, transactional_id=name) as producer:
-                    producer.init_transactions()
-                    producer.begin_transaction()
-                    producer.send(T0.topic, b"next of " + name.encode())
-                    producer.commit_transaction()
-            expected = [b"done", b"prepared", b"next of open", b"next of done"]
-            eventually(lambda: committed(servers) == expected)
-            assert offset_of(admin, "open") is None
+            configs = {"segment.bytes": str(SEGMENT_BYTES)}
+            admin.create_topics([NewTopic(TOPIC, 1, 1, topic_configs=configs)])
+        producers = [
+            KafkaProducer(
+                bootstrap_servers=servers, transactional_id=f"t{number}", transaction_timeout_ms=900_000
+            )
+            for number in range(4)
+        ]
+        for producer in producers:
+            stack.callback(producer.close, timeout=0)
+            producer.init_transactions()
+        fill(servers, chance, producers)
+        leave_open(producers)
+        found.answers["killed"] = answers(servers, chance)
+        kafka.kill()
+        shutil.copytree(kafka.segments_dir, made / "killed")
+        kafka.start()
+        found.answers["closed"] = answers(servers, chance)
+        kafka.stop()
+        shutil.copytree(kafka.segments_dir, made / "closed")
+    found.folders.update({how: made / how for how in ("killed", "closed")})
+    return found
+
+
+def only_the_partition(folder: Path, target: Path) -> None:
+    """Copy the partition and the files of the data folder."""
+    target.mkdir()
+    for path in folder.iterdir():
+        if path.is_file():
+            shutil.copy(path, target)
+    shutil.copytree(folder / FOLDER, target / FOLDER)
+
+
+def files(folder: Path, suffix: str) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.glob(f"*{suffix}")}
+
+
+def opened(folder: Path) -> tuple[LogManager, UnifiedLog]:
+    manager = LogManager(folder, clock=SYSTEM_CLOCK, background=False)
+    log = manager.log(TP)
+    assert log is not None
+    return manager, log
+
+
+def check(log: UnifiedLog, expected: list[Answer]) -> None:
+    for answer in expected:
+        assert (log.high_watermark, log.last_stable_offset) == (
+            answer.high_watermark,
+            answer.last_stable_offset,
+        )
+        found = log.read(
+            answer.offset, answer.max_bytes, max_offset=log.last_stable_offset, with_aborted=True
+        )
+        assert found.next_offset == answer.next_offset
+        aborted = [(one.producer_id, one.first_offset) for one in found.aborted_transactions]
+        # The end of the range in Apache Kafka is that of an index entry, so it may return a few more.
+        assert [one for one in answer.aborted if one[1] < answer.next_offset] == aborted
+
+
+@pytest.mark.behaviour(
+    "Reliability", "a partition of Apache Kafka with open and aborted transactions is taken over as it is"
+)
+@pytest.mark.parametrize("is_rebuilt", [False, True], ids=["with its indexes", "without them"])
+@pytest.mark.parametrize("how", ["killed", "closed"])
+def test_partition_of_apache_kafka_with_transactions_is_continued(
+    taken: Taken, tmp_path: Path, how: str, is_rebuilt: bool
+) -> None:
+    only_the_partition(taken.folders[how], tmp_path / "data")
+    folder = tmp_path / "data" / FOLDER
+    indexes = files(folder, ".txnindex")
+    assert len(indexes) > 1
+    if is_rebuilt:
+        for path in [*folder.glob("*.txnindex"), *folder.glob("*.snapshot")]:
+            path.unlink()
+    manager, log = opened(tmp_path / "data")
+    with manager:
+        assert log.segment_count > 2
+        check(log, taken.answers[how])
+        model = check_state(log, offset_step=11)
+        assert {name: data for name, data in files(folder, ".txnindex").items() if data} == indexes
+        assert len(model.open_offsets()) == 2
+        assert read_committed(log) == model.committed_before(log.last_stable_offset)
+        for entry in log.active_producers():
+            if entry.current_txn_first_offset >= 0:
+                options: dict[str, Any] = {"transaction_version": 2, "now_ms": SYSTEM_CLOCK.wall_ms()}
+                log.append_marker(
+                    entry.producer_id,
+                    entry.producer_epoch + 1,
+                    commit=entry.producer_id % 2 == 0,
+                    coordinator_epoch=entry.coordinator_epoch + 1,
+                    **options,
+                )
+        log.flush()
+        assert log.last_stable_offset == log.log_end_offset
+        check_state(log, offset_step=11)
+    manager, log = opened(tmp_path / "data")
+    with manager:
+        check_state(log, offset_step=11)
