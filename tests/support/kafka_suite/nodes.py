@@ -164,7 +164,9 @@ def shared_properties(
     names = {name for single in of_nodes.values() for name in single}
     for name in sorted(names):
         values = {of_nodes.get(str(node), {}).get(name) for node in range(count)}
-        if len(values) == 1:
+        if values == {None}:
+            ignored[f"{name} of the controller"] = "an embedded cluster has no controller"
+        elif len(values) == 1:
             shared[name] = str(values.pop())
         else:
             ignored[f"{name} of single nodes"] = "all nodes of an embedded cluster have the same settings"
@@ -184,10 +186,8 @@ def split(properties: Mapping[str, str], count: int) -> tuple[dict[str, str], di
         if name in OF_THE_PROCESS:
             continue
         if name in REPLICATION_FACTORS and int(value) <= count:
-            if name.endswith(".min.isr") and int(value) > 1:
-                without_effect[name] = (
-                    "an embedded cluster does not count the replicas of its internal topics"
-                )
+            if int(value) > 1:
+                without_effect[name] = "all nodes of an embedded cluster share one log"
             continue
         used[name] = value
         if name.startswith(LISTENERS):

@@ -23,6 +23,7 @@ RESULTS = (PASSED, FAILED, JAVA_OBJECTS, LEFT_OUT)
 ERROR_LENGTH = 200
 #: A test looks into the fields of a broker's object.
 _INSIDE = re.compile(r"^java\.lang\.NoSuchFieldException")
+_LEFT_OUT_INVOCATION = "left out by name"
 _ONLY_ONCE = "it runs once, as KRAFT"
 
 
@@ -62,6 +63,15 @@ class Rules:
         return "|".join(map(translate, patterns))
 
     @property
+    def left_out_invocations(self) -> str:
+        """A regular expression for the display names of invocations that are not run."""
+        return "|".join(rule["name"] for rule in self.document["left_out_invocations"])
+
+    def _why_left_out_invocation(self, name: str) -> str:
+        rules = self.document["left_out_invocations"]
+        return str(next(rule["reason"] for rule in rules if re.search(rule["name"], name)))
+
+    @property
     def quick(self) -> list[str]:
         """The tests that run in ``make test``."""
         return list(self.document["quick"]["tests"])
@@ -86,6 +96,8 @@ class Rules:
         if status == "left out":
             reason = self.why_left_out(f"{line['class']}#{line['method']}")
             return Outcome(LEFT_OUT, reason or "")
+        if status == "skipped" and error == _LEFT_OUT_INVOCATION:
+            return Outcome(LEFT_OUT, self._why_left_out_invocation(line["name"]))
         if status == "skipped":
             return Outcome(LEFT_OUT, "disabled by Apache Kafka")
         if _INSIDE.search(error):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import shutil
 import struct
 import zipfile
 from collections.abc import Iterable
@@ -31,6 +32,8 @@ SEAMS = (
     b"org/apache/kafka/streams/integration/utils/EmbeddedKafkaCluster",
 )
 
+#: What is not copied to the compiled classes.
+JAVA_FILES = shutil.ignore_patterns("*.java")
 #: Tags of constants in a class file.
 UTF8, CLASS = 1, 7
 
@@ -46,6 +49,7 @@ def compiled_parts() -> Path:
             options = ["-encoding", "UTF-8", "-Xlint:all,-processing,-path", "-cp", path]
             command = [find_program("javac"), *options, "-d", str(folder / part), *map(str, sources[part])]
             run(command, timeout_s=5 * BUDGET_S)
+            shutil.copytree(HERE / "java" / part, folder / part, ignore=JAVA_FILES, dirs_exist_ok=True)
             path = f"{folder / part}:{path}"
 
     return filled("java", digest([SUITE_POM, *(each for part in PARTS for each in sources[part])]), fill)
@@ -59,6 +63,7 @@ def suite_command(
     *,
     python: str,
     left_out: str,
+    left_out_invocations: str,
     is_control: bool,
 ) -> list[str]:
     """Return the command that runs tests in one JVM.
@@ -77,6 +82,8 @@ def suite_command(
         The Python program that runs the embedded clusters.
     left_out:
         Regular expression for ``class#method`` of the tests that are not run.
+    left_out_invocations:
+        Regular expression for a part of the display name of invocations that are not run.
     is_control:
         Whether to use Kafka's own brokers instead.
     """
@@ -85,6 +92,7 @@ def suite_command(
     properties = [
         f"-Dkafkacore.python={python}",
         f"-Dkafkacore.leftOut={left_out}",
+        f"-Dkafkacore.leftOutInvocations={left_out_invocations}",
         f"-Dkafkacore.log={log}",
         f"-Dlog4j2.configurationFile={LOG4J}",
     ]

@@ -83,6 +83,7 @@ class SuiteRun:
             self._limit_s,
             python=self._python,
             left_out="|".join(filter(None, left_out)),
+            left_out_invocations=self._rules.left_out_invocations,
             is_control=self._is_control,
         )
         with (

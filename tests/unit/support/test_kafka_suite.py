@@ -12,6 +12,7 @@ from kafka_suite.outcomes import FAILED, JAVA_OBJECTS, LEFT_OUT, PASSED, Outcome
 RULES = Rules(
     {
         "left_out": [{"reason": "not served", "tests": ["kafka.Share*", "kafka.OneTest#testA"]}],
+        "left_out_invocations": [{"reason": "no streams", "name": "p=streams"}],
         "explained": [{"reason": "needs a protocol", "evidence": "does not support"}],
         "settings": {"needed": ["metric.reporters"]},
         "quick": {"tests": []},
@@ -45,6 +46,7 @@ def test_left_out_by_class_and_by_method() -> None:
         (line(error="late", log="it does not support it"), Outcome(LEFT_OUT, "needs a protocol")),
         (line(error="java.lang.NoSuchFieldException: pool"), Outcome(JAVA_OBJECTS, "a field of an object")),
         (line("left out", method="testA"), Outcome(LEFT_OUT, "not served")),
+        (line("skipped", error="left out by name", name="p=streams"), Outcome(LEFT_OUT, "no streams")),
         (line("skipped"), Outcome(LEFT_OUT, "disabled by Apache Kafka")),
     ],
 )
@@ -82,10 +84,11 @@ def test_properties_that_all_nodes_share() -> None:
     of_nodes = {
         "0": {"broker.rack": "a", "num.partitions": "3"},
         "1": {"broker.rack": "b", "num.partitions": "3"},
+        "3000": {"log.retention.ms": "1"},
     }
     shared, ignored = shared_properties({"num.io.threads": "1"}, of_nodes, 2)
     assert shared == {"num.io.threads": "1", "num.partitions": "3"}
-    assert list(ignored) == ["broker.rack of single nodes"]
+    assert list(ignored) == ["broker.rack of single nodes", "log.retention.ms of the controller"]
 
 
 def test_properties_of_the_embedded_broker() -> None:
@@ -100,5 +103,9 @@ def test_properties_of_the_embedded_broker() -> None:
     }
     used, without_effect, rejected = split(given, 2)
     assert used == {"num.partitions": "3", "offsets.topic.replication.factor": "3", "num.io.threads": "8"}
-    assert set(without_effect) == {"num.io.threads", "transaction.state.log.min.isr"}
+    assert set(without_effect) == {
+        "default.replication.factor",
+        "num.io.threads",
+        "transaction.state.log.min.isr",
+    }
     assert list(rejected) == ["offsets.topic.replication.factor"]

@@ -165,7 +165,8 @@ public final class StandIns {
 
     private static ReplicaManager replicaManager(EmbeddedNodes nodes, int node) {
         return object(ReplicaManager.class, (method, arguments) -> switch (method) {
-            case "onlinePartition" -> hosted(nodes, node, (TopicPartition) arguments[0]).map(StandIns::partition)
+            case "onlinePartition" -> hosted(nodes, node, (TopicPartition) arguments[0])
+                .filter(each -> nodes.runningNodes().contains(node)).map(StandIns::partition)
                 .map(Option::apply).orElse(Option.empty());
             case "localLog", "getLog" -> log(nodes, node, (TopicPartition) arguments[0]);
             case "logManager" -> logManager(nodes, node);
@@ -202,6 +203,8 @@ public final class StandIns {
         return object(Partition.class, (method, arguments) -> switch (method) {
             case "isLeader" -> hosted.isLeader();
             case "getLeaderEpoch" -> hosted.replicas().epoch();
+            case "leaderIdIfLocal" ->
+                hosted.isLeader() ? Option.apply(hosted.replicas().leader()) : Option.empty();
             case "leaderReplicaIdOpt" -> Option.apply(hosted.replicas().leader());
             case "leaderLogIfLocal" -> hosted.isLeader() ? Option.apply(log(hosted.replicas())) : Option.empty();
             case "log" -> Option.apply(log(hosted.replicas()));

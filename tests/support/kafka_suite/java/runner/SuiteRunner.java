@@ -47,6 +47,7 @@ public final class SuiteRunner {
         LauncherDiscoveryRequest request = LauncherDiscoveryRequestBuilder.request()
             .selectors(selectors)
             .filters(leftOut(results))
+            .configurationParameter("junit.jupiter.extensions.autodetection.enabled", "true")
             .configurationParameter("junit.jupiter.execution.timeout.testable.method.default", args[1] + " s")
             .build();
         LauncherFactory.create().execute(request, new Listener(results));
