@@ -137,6 +137,7 @@ def _snapshot() -> Any:
         totals=zeros(),
         flush=zeros(),
         authentications=zeros(),
+        transactions=zeros(),
         topics=[zeros(name=_TOPIC, partitions=[partition])],
         apis=[zeros(name="Produce", errors={"NONE": 0})],
         waiting={"Produce": 0},
