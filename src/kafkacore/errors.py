@@ -216,8 +216,8 @@ class BrokerResponseError(KafkaError):
         # The text may come from the broker.
         detail = printable(super().__str__())
         if not self.message:
-            # An error without a message combines several errors of a broker.
-            return detail
+            # An error without a message combines several errors of a broker, or none has a code.
+            return detail or type(self).__name__
         return f"[Error {self.errno}] {self.message}" + (f": {detail}" if detail else "")
 
 

@@ -46,7 +46,7 @@ def test_chained_future_gets_the_value_or_the_error() -> None:
 
 
 def test_only_an_exception_is_a_failure() -> None:
-    with pytest.raises(TypeError, match="an exception, not with str"):
+    with pytest.raises(TypeError, match="an exception, not str"):
         Future().failure("lost")  # type: ignore[arg-type]
 
 

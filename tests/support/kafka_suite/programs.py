@@ -32,7 +32,7 @@ SEAMS = (
     b"org/apache/kafka/streams/integration/utils/EmbeddedKafkaCluster",
 )
 
-#: What is not copied to the compiled classes.
+#: Files that are not copied to the compiled classes.
 JAVA_FILES = shutil.ignore_patterns("*.java")
 #: Tags of constants in a class file.
 UTF8, CLASS = 1, 7

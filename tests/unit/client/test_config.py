@@ -187,11 +187,11 @@ def test_settings_of_sasl_are_the_configurations_with_its_defaults() -> None:
     own = {
         name.removeprefix("sasl_").removeprefix("plain_"): name for name in config if name.startswith("sasl_")
     }
-    assert own.keys() == by_name.keys() - {"is_encrypted", "login"}
+    assert own.keys() == by_name.keys() - {"is_encrypted", "login", "proxy"}
     assert {name: config[setting] for name, setting in own.items() if name != "mechanism"} == {
         name: default
         for name, default in by_name.items()
-        if name not in ("is_encrypted", "login", "mechanism")
+        if name not in ("is_encrypted", "login", "mechanism", "proxy")
     }
 
 

@@ -153,7 +153,7 @@ def test_full_disk_is_said_once_and_cleaning_goes_on_when_there_is_room(
         assert manager.clean_filthiest() is None
     assert manager.uncleanable == {}
     said = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-    assert said == ["flights-0: the disk is full; not compacted until there is free space"]
+    assert said == ["flights-0: the disk is full; compaction waits for free space"]
     assert disk.used_bytes() <= disk.capacity
     disk.capacity = None
     assert compacted(manager) > 0
