@@ -15,6 +15,7 @@ import kafka.network.SocketServer;
 import kafka.raft.KafkaRaftManager;
 import kafka.server.BrokerServer;
 import kafka.server.ControllerServer;
+import kafka.server.KafkaApis;
 import kafka.server.KafkaConfig;
 import kafka.server.ReplicaManager;
 import kafka.server.SharedServer;
@@ -71,12 +72,15 @@ public final class StandIns {
             case "startup" -> start(nodes, node);
             case "awaitShutdown" -> null;
             case "isShutdown" -> !nodes.runningNodes().contains(node);
-            case "brokerState" -> nodes.runningNodes().contains(node) ? BrokerState.RUNNING : BrokerState.NOT_RUNNING;
+            // A broker of Kafka that has been shut down keeps this state.
+            case "brokerState" ->
+                nodes.runningNodes().contains(node) ? BrokerState.RUNNING : BrokerState.SHUTTING_DOWN;
             case "clusterId" -> nodes.clusterId();
             case "boundPort" -> nodes.port(node);
             case "config" -> config;
             case "socketServer" -> socketServer(nodes, node);
             case "metadataCache" -> metadataCache(nodes);
+            case "dataPlaneRequestProcessor" -> requestProcessor(nodes);
             case "replicaManager" -> replicaManager(nodes, node);
             case "logManager" -> logManager(nodes, node);
             case "groupCoordinator" -> groupCoordinator(config);
@@ -143,6 +147,15 @@ public final class StandIns {
     }
 
     // ---- Topics and partitions -------------------------------------------------------------------------------------------
+
+    private static KafkaApis requestProcessor(EmbeddedNodes nodes) {
+        return object(KafkaApis.class, (method, arguments) -> {
+            if (!method.equals("metadataCache")) {
+                throw NeedsKafkaObjects.by("KafkaApis." + method);
+            }
+            return metadataCache(nodes);
+        });
+    }
 
     private static KRaftMetadataCache metadataCache(EmbeddedNodes nodes) {
         return object(KRaftMetadataCache.class, (method, arguments) -> switch (method) {
