@@ -85,7 +85,7 @@ def _create(arguments: argparse.Namespace) -> int:
 
     iterations = 4096 if arguments.iterations is None else arguments.iterations
     if not 1 <= iterations <= 1_000_000:
-        raise KafkaConfigurationError(f"--iterations {iterations} is invalid: use 4096 to 16384")
+        raise KafkaConfigurationError(f"--iterations {iterations} is invalid: brokers accept 4096 to 16384")
     upsertion = UserScramCredentialUpsertion(
         arguments.user, arguments.mechanism, _new_password(arguments), iterations
     )

@@ -378,7 +378,7 @@ cdef class Selector:
     cdef int write_unwritten(self) except -1:
         """Write the frames queued since the last poll.
 
-        The socket usually accepts the whole frame, so that the poller need not watch it for writability.
+        The socket usually accepts the whole frame, so the poller need not watch it for writability.
         """
         cdef KafkaChannel channel
         cdef double now_ms

@@ -234,7 +234,7 @@ cdef class RecordAppender:
     cdef bint _grow(self, PartitionQueue queue, Py_ssize_t size) except -1:
         """Reserve more memory for the open batch: at least ``size`` bytes, if its maximum size allows this.
 
-        If no memory is free, the batch is full. Return whether to try the append again.
+        If no memory is free, close the batch as if it were full. Return whether to try the append again.
         """
         cdef ProducerBatch batch = queue._open
         cdef Py_ssize_t more

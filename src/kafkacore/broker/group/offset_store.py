@@ -132,8 +132,8 @@ class PartitionOffsets:
     def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
         """Commit or drop the pending offsets of a producer.
 
-        A pending offset is dropped in any case if its record is older than the record of the committed
-        offset, because compaction may already have removed the older record.
+        Even on a commit, a pending offset is dropped if the committed offset has a later record. Compaction
+        keeps only the later record, so loading the log again gives the same result.
         """
         for group_id, (topic, partition), offset in self.pending.end(producer_id):
             if not is_committed:

@@ -194,8 +194,8 @@ class UnifiedLog:
     @property
     def last_stable_offset(self) -> int:
         """End of what a read-committed consumer may read. Without open transactions, the high watermark."""
-        # Read the high watermark first. In the other order, a transaction could begin, and the high watermark
-        # pass its first records, between the two reads.
+        # Read the high watermark first. If it were read second, a transaction could begin, and the high
+        # watermark could pass its first records, between the two reads. The result would include them.
         high_watermark = self.high_watermark
         unstable = self._transactions.first_unstable_offset
         if unstable is None or unstable >= high_watermark:

@@ -295,8 +295,8 @@ def _is_segment(relative: str) -> bool:
 def place_of(path: str) -> tuple[str | None, int | None, int | None]:
     """Return topic, partition and base offset of a segment, as far as its path contains them.
 
-    A broker stores a segment as ``<topic>-<partition>/<offset>.log``. In tiered storage, the topic's id
-    follows the directory name, or the partition is a directory of its own.
+    A broker stores a segment as ``<topic>-<partition>/<offset>.log``. In tiered storage, the folder is
+    ``<topic>-<partition>-<topic id>`` or ``<topic>-<topic id>/<partition>``.
     """
     parts = PurePosixPath(path).parts
     segment = _SEGMENT.fullmatch(parts[-1])
