@@ -103,7 +103,7 @@ class ProducerInterceptors(Interceptors):
                     raise TypeError(f"on_send() must return a ProducerRecord, not {type(made).__name__}")
                 if keeps_topic and made.topic != record.topic:
                     raise ValueError(
-                        f"on_send() must not change the topic of a send_batch() row, here to {made.topic!r}"
+                        f"on_send() must not move a send_batch() row to another topic, {made.topic!r}"
                     )
                 record = made
             except Exception:

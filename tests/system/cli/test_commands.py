@@ -230,6 +230,6 @@ def test_dump_log_of_another_file_says_what_it_reads(tmp_path, capsys):
     assert main(["dump-log", str(tmp_path / "0.log")]) == 1
     assert capsys.readouterr().err.splitlines() == [
         "kafkacore: cannot dump passwd: the file name must be one of <offset>.log, <offset>.index, "
-        "<offset>.timeindex, <offset>.snapshot",
+        "<offset>.timeindex, <offset>.txnindex, <offset>.snapshot",
         f"kafkacore: {tmp_path}/0.log: No such file or directory",
     ]

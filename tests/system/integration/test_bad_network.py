@@ -17,6 +17,8 @@ from model.cut_producer import (
 )
 from peers.proxied_kafka import kafka_behind_proxy
 
+from kafkacore import KafkaConsumer, TopicPartition
+from kafkacore.admin import KafkaAdminClient, NewTopic
 from kafkacore.testing import Ending, FaultProxy
 
 
@@ -41,6 +43,11 @@ def test_cut_after_every_byte_loses_doubles_and_reorders_nothing_with_idempotenc
 
 
 def test_cut_after_every_byte_without_retries_is_told_truly(proxy: FaultProxy) -> None:
+    with KafkaAdminClient(bootstrap_servers=proxy.bootstrap_servers) as admin:
+        admin.create_topics([NewTopic("sweep-once", num_partitions=1)])
+    with KafkaConsumer(bootstrap_servers=proxy.bootstrap_servers) as consumer:
+        # Retry until the leader serves the new partition, because the producer does not retry.
+        consumer.end_offsets([TopicPartition("sweep-once", 0)])
     with connected(proxy, retries=0) as producer:
         sender = Sender(producer, "sweep-once")
         _, cuts = sweep(proxy, sender, Ending.FIN)

@@ -271,6 +271,7 @@ BROKER_KEYS: Final = (
     _key("transaction.max.timeout.ms", "transaction_max_timeout_ms", _I, 900_000, 1, INT32_MAX,
          documentation="Largest transaction timeout in milliseconds that a producer may ask for."),
     _key("transaction.partition.verification.enable", "transaction_partition_verification_enable", _B, True,
+         is_dynamic=True,
          documentation="Whether the broker checks that a partition was added to the transaction before it "
                        "accepts records of the transaction."),
     _key("transaction.remove.expired.transaction.cleanup.interval.ms",

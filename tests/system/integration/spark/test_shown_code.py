@@ -109,5 +109,5 @@ def test_pages_on_spark_run_from_block_to_block(shown, spark, apache_kafka, tmp_
 def test_reasons_name_this_test():
     """Check that every page that names this test is in its list of pages."""
     for page in (ROOT / "docs").rglob("*.md"):
-        if Path(__file__).name in page.read_text():
+        if f"spark/{Path(__file__).name}" in page.read_text():
             assert str(page.relative_to(ROOT)) in PAGES

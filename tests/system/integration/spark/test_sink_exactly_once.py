@@ -154,25 +154,3 @@ def test_committed_batch_repeated_by_other_tasks_is_refused_and_nothing_doubled(
     copy.check()
     copy.run()
     copy.check()
-
-
-@pytest.mark.timeout(300)
-def test_our_broker_has_no_transactions_and_the_query_says_so(spark, our_broker, tmp_path):
-    with KafkaAdminClient(bootstrap_servers=our_broker.bootstrap_servers) as admin:
-        admin.create_topics([NewTopic("sink-no-transactions", num_partitions=1)])
-    query = (
-        spark.readStream.format("rate-micro-batch")
-        .option("rowsPerBatch", 1)
-        .load()
-        .selectExpr("cast(value as string) as value")
-        .writeStream.format("kafkacore")
-        .option("kafka.bootstrap.servers", our_broker.bootstrap_servers)
-        .option("topic", "sink-no-transactions")
-        .option("exactly.once", "true")
-        .option("checkpointLocation", str(tmp_path))
-        .trigger(availableNow=True)
-        .start()
-    )
-    with pytest.raises(PySparkException, match="needs transactions, which this broker does not support"):
-        query.awaitTermination(BUDGETS * BUDGET_S)
-    query.stop()
