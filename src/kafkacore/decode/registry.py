@@ -22,15 +22,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from typing import TYPE_CHECKING
 
-from kafkacore.client.addresses import resolve_host
-from kafkacore.client.proxy import Proxy, client_proxy
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.decode.avro_schema import AvroSchemaError, AvroType, parse_schema
 from kafkacore.decode.decoder import quoted
 from kafkacore.errors import KafkaConfigurationError, KafkaError
-from kafkacore.security import Secret
+from kafkacore.security.proxy_url import parse_proxy_url
 from kafkacore.security.settings import proxy_url_or_none
+
+if TYPE_CHECKING:
+    from kafkacore.client.proxy import Proxy
 
 logger = logging.getLogger(__name__)
 
@@ -142,6 +144,16 @@ def shared_registry(options: RegistryOptions) -> SchemaRegistry:
         return _shared.setdefault(options, SchemaRegistry(options))
 
 
+def _proxy(url: str | None) -> Proxy | None:
+    """Return the proxy with this URL. Only a proxy needs the network code of the clients."""
+    if url is None:
+        return None
+    from kafkacore.client.addresses import resolve_host
+    from kafkacore.client.proxy import Proxy
+
+    return Proxy(parse_proxy_url(url), resolve_host, SYSTEM_CLOCK)
+
+
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, *args: object, **kwargs: object) -> None:
         return None
@@ -208,11 +220,7 @@ class SchemaRegistry:
     def __init__(self, options: RegistryOptions, clock: Clock = SYSTEM_CLOCK) -> None:
         self._options = options
         self._clock = clock
-        self._proxy = client_proxy(
-            {"proxy_url": None if options.proxy_url is None else Secret(options.proxy_url)},
-            resolve_host,
-            SYSTEM_CLOCK,
-        )
+        self._proxy = _proxy(options.proxy_url)
         self._lock = threading.Lock()
         self._found: dict[int, AvroType] = {}
         self._absent: dict[int, tuple[float, str]] = {}

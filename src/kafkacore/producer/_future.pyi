@@ -132,5 +132,5 @@ class FutureRecordMetadata:
     def chain(self, future: Completable) -> FutureRecordMetadata:
         """Complete ``future``, such as a :class:`~kafkacore.future.Future`, with the outcome of this one.
 
-        It gets the :class:`RecordMetadata` or the error. Returns this future.
+        ``future`` gets the :class:`RecordMetadata` or the error. Returns ``self``.
         """

@@ -53,7 +53,7 @@ class Writer:
     def write_length(self, size: int, compact: bool, short_length: bool = False) -> int:
         """Write a length as ``Cursor.read_length`` reads it; -1 means null.
 
-        A string has at most 32,767 bytes.
+        Set ``short_length`` for a string, which has at most 32,767 bytes.
         """
     def write_nullable_string(self, value: str | None, compact: bool) -> int:
         """Write the length of a string and its UTF-8 bytes; None is written as null."""

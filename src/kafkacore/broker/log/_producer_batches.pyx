@@ -92,7 +92,8 @@ cdef class ProducerBatches:
                 continue
             if first >= map_end_offset or first in started:
                 raise CorruptRecordError(
-                    f"producer {entry.producer_id} has an open transaction with the invalid first offset {first}"
+                    f"producer {entry.producer_id} has an open transaction with the invalid first offset "
+                    f"{first}"
                 )
             started[first] = entry.producer_id
         self.entries = {entry.producer_id: entry for entry in entries}
@@ -262,8 +263,8 @@ cdef class ProducerBatches:
             and entry.current_txn_first_offset >= 0
         ):
             raise InvalidProducerEpochError(
-                f"Epoch of producer {producer_id} in {self._name} is {producer_epoch}, which is not above the "
-                f"epoch {epoch} of its open transaction"
+                f"Epoch of producer {producer_id} in {self._name} is {producer_epoch}, which is not above "
+                f"the epoch {epoch} of its open transaction"
             )
         if coordinator_epoch < coordinator:
             raise TransactionCoordinatorFencedError(

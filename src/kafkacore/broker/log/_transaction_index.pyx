@@ -11,7 +11,7 @@ from kafkacore.errors import CorruptRecordError
 
 cdef enum:
     VERSION = 0
-    # Positions of the fields of an entry: version, producer id, first offset, last offset, last stable offset.
+    # Positions of an entry's fields: version, producer id, first offset, last offset, last stable offset.
     PRODUCER_ID_AT = 2
     FIRST_OFFSET_AT = 10
     LAST_OFFSET_AT = 18
@@ -75,7 +75,8 @@ def check_entries(const uint8_t[::1] entries, int64_t base_offset, int64_t end_o
     Raises
     ------
     CorruptRecordError
-        An entry is impossible or incomplete, its marker is not in the segment, or the markers are not in order.
+        An entry is impossible or incomplete, its marker is not in the segment, or the markers are not in
+        order.
     """
     cdef int64_t at = 0
     cdef int64_t length = entries.shape[0]
@@ -97,8 +98,9 @@ def check_entries(const uint8_t[::1] entries, int64_t base_offset, int64_t end_o
             or not 0 <= stable <= last + 1
         ):
             raise CorruptRecordError(
-                f"entry {at // SIZE} of the transaction index is invalid: version {load_int16(entry)}, producer "
-                f"{load_int64(entry + PRODUCER_ID_AT)}, offsets {first} to {last}, last stable offset {stable}"
+                f"entry {at // SIZE} of the transaction index is invalid: version {load_int16(entry)}, "
+                f"producer {load_int64(entry + PRODUCER_ID_AT)}, offsets {first} to {last}, last stable "
+                f"offset {stable}"
             )
         previous = last
         at += SIZE

@@ -1,7 +1,8 @@
 """Validates a batch from a producer, and recompresses it if the topic requires that.
 
 The code follows Kafka's ``UnifiedLog.analyzeAndValidateRecords`` and ``LogValidator``, for record format 2.
-Any thread may validate. A :class:`ValidationBudget` limits how long one request may occupy the network thread.
+Any thread may validate. A :class:`ValidationBudget` limits how long one request may occupy the network
+thread.
 """
 
 cimport cython
