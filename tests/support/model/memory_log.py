@@ -80,6 +80,10 @@ class MemoryLog:
         self.unstable_offset: int | None = None
         self.aborted: list[AbortedTransaction] = []
         self.read_count = 0
+        #: (producer id, epoch, sequence number) of each call of :meth:`update_lowest_sequence`.
+        self.lowest_sequences: list[tuple[int, int, int]] = []
+        #: Called while a batch of a client is validated on another thread. ``None`` to validate at once.
+        self.on_validate: Callable[[], object] | None = None
 
     @property
     def last_stable_offset(self) -> int:
@@ -116,7 +120,20 @@ class MemoryLog:
     def flush(self) -> None:
         self.sync()
 
-    def append(self, records: memoryview, *, now_ms: int, budget: object = None) -> Appended:
+    def append(self, records: memoryview, *, now_ms: int, budget: object = None) -> Appended | None:
+        if budget is not None and self.on_validate is not None:
+            return None
+        return self._append(records)
+
+    def validate(self, records: memoryview, *, now_ms: int) -> memoryview:
+        assert self.on_validate is not None
+        self.on_validate()
+        return records
+
+    def append_validated(self, records: memoryview, now_ms: int) -> Appended:
+        return self._append(records)
+
+    def _append(self, records: memoryview) -> Appended:
         if self.refusal is not None:
             raise self.refusal
         batch = bytearray(records)
@@ -135,7 +152,7 @@ class MemoryLog:
     def append_from_coordinator(self, records: memoryview, *, now_ms: int) -> Appended:
         (batch,) = read_batches(bytes(records))
         assert batch.is_transactional
-        return self.append(records, now_ms=now_ms)
+        return self._append(records)
 
     def append_marker(
         self,
@@ -160,10 +177,13 @@ class MemoryLog:
         builder = RecordBatchBuilder(1000)
         builder.append(now_ms, bytes([0, 0, 0, commit]), b"\0\0" + coordinator_epoch.to_bytes(4, "big"))
         marker = builder.close(producer_id, producer_epoch, is_transactional=True, is_control=True)
-        return self.append(marker, now_ms=now_ms)
+        return self._append(memoryview(marker))
 
     def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool:
         return producer_id in self.open_transactions and self.producer_epochs[producer_id] == producer_epoch
+
+    def update_lowest_sequence(self, producer_id: int, producer_epoch: int, sequence: int) -> None:
+        self.lowest_sequences.append((producer_id, producer_epoch, sequence))
 
     def _check_epoch(self, producer_id: int, producer_epoch: int) -> None:
         if producer_epoch < self.producer_epochs.get(producer_id, -1):

@@ -116,7 +116,7 @@ def produce(
                         is_transactional=True,
                         producer_id=producer.producer_id + (fields.get("is_mixed", False) and topic == "u"),
                         producer_epoch=producer.producer_epoch,
-                        base_sequence=0,
+                        base_sequence=fields.get("base_sequence", 0),
                     ),
                 }
             ],
@@ -254,6 +254,38 @@ def test_older_produce_needs_an_added_partition(broker: BrokerHarness, version: 
     assert ends_of(broker) == 0
     add(broker, producer, ("t", 0))
     assert produce(broker, producer, ("t", 0), version=version) == {"t": 0}
+
+
+@pytest.mark.parametrize(("version", "lowest"), [(11, 5), (12, 0)])
+def test_log_learns_which_sequence_number_must_come_first(
+    broker: BrokerHarness, version: int, lowest: int
+) -> None:
+    producer = init(broker)
+    log = broker.log("t")
+    produce(broker, producer, ("t", 0), version=version, base_sequence=5)
+    assert log.lowest_sequences == [(producer.producer_id, 0, lowest)]
+    add(broker, producer, ("t", 0))
+    produce(broker, producer, ("t", 0), version=version, base_sequence=5)
+    # The batch has begun the transaction in the log.
+    count = len(log.lowest_sequences)
+    produce(broker, producer, ("t", 0), version=version, base_sequence=6)
+    assert len(log.lowest_sequences) == count
+
+
+@pytest.mark.parametrize(
+    ("version", "error"), [(11, TransactionAbortableError), (12, InvalidProducerEpochError)]
+)
+def test_batch_whose_transaction_ends_during_its_validation_is_refused(
+    broker: BrokerHarness, version: int, error: type[KafkaError]
+) -> None:
+    """Otherwise the batch would follow the marker and begin a transaction that never ends."""
+    producer = init(broker)
+    add(broker, producer, ("t", 0))
+    broker.log("t").on_validate = lambda: end(broker, producer, 3 if version == 11 else 5)
+    assert produce(broker, producer, ("t", 0), version=version) == {"t": error.errno}
+    # The marker alone.
+    assert ends_of(broker) == 1
+    assert broker.log("t").open_transactions == set()
 
 
 def test_verification_can_be_disabled(tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ cdef class ProduceAppend:
                 self._refuse(partition, error)
 
     def transactional(self):
-        """Return ``(topic_partition, producer_id, producer_epoch)`` of each batch of a transaction.
+        """Return partition, producer id, epoch and first sequence number of each batch of a transaction.
 
         Batches that :meth:`append_all` will refuse may be left out.
         """
@@ -116,7 +116,7 @@ cdef class ProduceAppend:
                 if len(headers) == 1 and (<BatchHeader> headers[0]).attributes & TRANSACTIONAL_BIT:
                     header = headers[0]
                     place = new_tuple(TopicPartition, (name, partition.index))
-                    found.append((place, header.producer_id, header.producer_epoch))
+                    found.append((place, header.producer_id, header.producer_epoch, header.base_sequence))
         return found
 
     def append_all(self):
@@ -157,6 +157,7 @@ cdef class ProduceAppend:
         try:
             if isinstance(outcome, Exception):
                 raise outcome
+            self._check_not_refused(topic_partition)
             node_id = self.request.context.node_id
             info = self.services.replica_manager.append_validated(topic_partition, log, outcome, node_id)
             self._appended(partition, topic_partition, log, info)
@@ -176,8 +177,7 @@ cdef class ProduceAppend:
         if known is None or not 0 <= partition.index < <int> known.partition_count:
             raise UnknownTopicOrPartitionError(f"Partition {partition_name(topic_partition)} does not exist")
         check_records(partition.records, self.request.version, self.call.transactional_id is not None)
-        if self.refused and topic_partition in self.refused:
-            raise for_code(self.refused[topic_partition])
+        self._check_not_refused(topic_partition)
         if not -1 <= acks <= 1:
             raise InvalidRequiredAcksError(f"acks={acks} is not -1, 0 or 1")
         if name in INTERNAL_TOPICS and self.request.client_id != ADMIN_CLIENT_ID:
@@ -192,6 +192,11 @@ cdef class ProduceAppend:
             self.unvalidated.append((partition, topic_partition, log))
             return 0
         return self._appended(partition, topic_partition, log, info)
+
+    cdef int _check_not_refused(self, topic_partition) except -1:
+        if self.refused and topic_partition in self.refused:
+            raise for_code(self.refused[topic_partition])
+        return 0
 
     cdef int _appended(self, ProducePartition partition, topic_partition, log, info) except -1:
         cdef int64_t last_offset

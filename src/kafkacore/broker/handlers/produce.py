@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from kafkacore.broker.log import UnifiedLog
     from kafkacore.broker.log.log_structs import ValidatedBatch
 
+    Producer = tuple[int, int]
     Unvalidated = tuple[ProducePartition, TopicPartition, UnifiedLog]
 
 logger = logging.getLogger(__name__)
@@ -137,6 +138,8 @@ class _Produce:
         for some in _parts(append.unvalidated):
             outcomes: list[ValidatedBatch | Exception] = []
             yield partial(append.validate, some, outcomes)
+            # The transaction may have ended meanwhile. A batch that followed its marker would never end.
+            _refuse_unverified(append)
             for (partition, topic_partition, log), outcome in zip(some, outcomes, strict=True):
                 append.append_validated(partition, topic_partition, log, outcome)
         if self.request.operation is None:
@@ -210,9 +213,8 @@ def _parts(unvalidated: list[Unvalidated]) -> Iterator[list[Unvalidated]]:
 
 def handle(request: Request[ProduceCall], services: ProduceServices) -> ProduceCall | AnsweredLater:
     append = ProduceAppend(request, services)
-    transactional_id = request.message.transactional_id
-    if transactional_id is not None:
-        return _append_to_transaction(append, transactional_id)
+    if request.message.transactional_id is not None:
+        return _append_to_transaction(append)
     append.append_all()
     return _concluded(append)
 
@@ -225,9 +227,11 @@ def _concluded(append: ProduceAppend) -> ProduceCall | AnsweredLater:
     return produce.conclude()
 
 
-def _append_to_transaction(append: ProduceAppend, name: str) -> ProduceCall | AnsweredLater:
+def _append_to_transaction(append: ProduceAppend) -> ProduceCall | AnsweredLater:
     """Make the partitions part of the producer's transaction where they are not, then append."""
     request, services = append.request, append.services
+    name = request.message.transactional_id
+    assert name is not None
     try:
         require(request, services, ACLOperation.WRITE, ResourceType.TRANSACTIONAL_ID, name)
         producer, partitions = _without_transaction(append)
@@ -239,17 +243,32 @@ def _append_to_transaction(append: ProduceAppend, name: str) -> ProduceCall | An
         on_added = partial(_added, append, partitions)
         services.transactions.add_partitions(name, *producer, partitions, None, 2, on_added)
         return ANSWERED_LATER
-    if partitions and services.config.transaction_partition_verification_enable:
-        codes = services.transactions.verify_partitions(name, *producer, partitions, None)
-        append.refused = {
-            each: _error_of_produce(code, request.version) for each, code in codes.items() if code
-        }
+    _verify(append, producer, partitions)
     append.append_all()
     return _concluded(append)
 
 
-def _without_transaction(append: ProduceAppend) -> tuple[tuple[int, int], list[TopicPartition]]:
+def _refuse_unverified(append: ProduceAppend) -> None:
+    """Refuse batches that are not appended yet and whose transaction has ended since it was verified."""
+    if append.call.transactional_id is not None and append.request.version < FIRST_VERSION_THAT_ADDS:
+        _verify(append, *_without_transaction(append))
+
+
+def _verify(append: ProduceAppend, producer: Producer, partitions: list[TopicPartition]) -> None:
+    """Refuse batches in partitions that are not part of the producer's transaction."""
+    request, services = append.request, append.services
+    name = request.message.transactional_id
+    if not partitions or name is None or not services.config.transaction_partition_verification_enable:
+        return
+    codes = services.transactions.verify_partitions(name, *producer, partitions, None)
+    append.refused = {each: _error_of_produce(code, request.version) for each, code in codes.items() if code}
+
+
+def _without_transaction(append: ProduceAppend) -> tuple[Producer, list[TopicPartition]]:
     """Return the producer, and the partitions in which its transaction has no record yet.
+
+    Their logs remember the lowest sequence numbers. From version 12 on, each transaction has an epoch of its
+    own, whose first batch in a partition has the sequence number 0.
 
     Raises
     ------
@@ -259,14 +278,14 @@ def _without_transaction(append: ProduceAppend) -> tuple[tuple[int, int], list[T
     request, services = append.request, append.services
     cluster, node_id = services.cluster, request.node_id
     batches = append.transactional()
-    names = {place.topic for place, _, _ in batches if place.topic is not None}
+    names = {place.topic for place, *_ in batches if place.topic is not None}
     # A topic that the client may not write to must not become part of the transaction.
     allowed = allowed_names(
         request, services, ACLOperation.WRITE, ResourceType.TOPIC, names, is_asked_for=False
     )
     producers = set()
     partitions = []
-    for topic_partition, producer_id, epoch in batches:
+    for topic_partition, producer_id, epoch, sequence in batches:
         producers.add((producer_id, epoch))
         if topic_partition.topic not in allowed:
             continue  # The append returns the error.
@@ -276,6 +295,8 @@ def _without_transaction(append: ProduceAppend) -> tuple[tuple[int, int], list[T
             continue  # The append returns the error.
         if not log.has_open_transaction(producer_id, epoch):
             partitions.append(topic_partition)
+            lowest = 0 if request.version >= FIRST_VERSION_THAT_ADDS else sequence
+            log.update_lowest_sequence(producer_id, epoch, lowest)
     if len(producers) > 1:
         raise InvalidRequestError("the batches of a Produce request have different producers")
     return producers.pop() if producers else (-1, -1), partitions

@@ -61,6 +61,9 @@ cdef class ProducerBatches:
     cdef public int64_t map_end_offset
     cdef readonly object first_unstable_offset
     cdef readonly str _name
+    # Producer id → (epoch, sequence number) of producers without an entry. Their first batch may not have a
+    # higher sequence number.
+    cdef dict _lowest_sequences
     # First offset → producer id of the open transactions, ordered by offset. These are OrderedDicts, because
     # a dict takes quadratic time if its first item is removed again and again.
     cdef object _open
@@ -97,6 +100,7 @@ cdef class ProducerBatches:
                 )
             started[first] = entry.producer_id
         self.entries = {entry.producer_id: entry for entry in entries}
+        self._lowest_sequences = {}
         self.map_end_offset = map_end_offset
         self._open = OrderedDict(sorted(started.items()))
         self._open_count = len(started)
@@ -127,7 +131,8 @@ cdef class ProducerBatches:
             The producer is fenced: a batch with a newer epoch is in the log.
         OutOfOrderSequenceNumberError
             The first sequence number is not the expected one, and the batch does not repeat one of the last
-            five batches.
+            five batches. Or an earlier batch of a producer without an entry still waits for the transaction
+            coordinator.
         InvalidTxnStateError
             The producer has an open transaction, of which the batch is not a part.
         """
@@ -136,7 +141,9 @@ cdef class ProducerBatches:
         cdef bint is_next
         entry = self.entries.get(header.producer_id)
         if entry is None:
-            # A new producer, or a producer whose state has expired, may start at any sequence number.
+            if header.producer_id in self._lowest_sequences:
+                self._check_first(header)
+            # Another new producer, or a producer whose state has expired, may start at any sequence number.
             return None
         epoch = entry.producer_epoch
         batches = entry.batches
@@ -170,6 +177,38 @@ cdef class ProducerBatches:
                 f"Expected transactional write from producer {header.producer_id} in {self._name}"
             )
         return None
+
+    def update_lowest_sequence(self, int64_t producer_id, int16_t producer_epoch, int32_t sequence):
+        """Remember the lowest sequence number of the batches that wait for the transaction coordinator.
+
+        The coordinator may refuse the first batch of a transaction with a retriable error and accept the
+        next one. If that one were appended, the retried first batch would be out of order. For a producer
+        with an entry, the entry decides.
+
+        Parameters
+        ----------
+        producer_id, producer_epoch:
+            Producer of the batch.
+        sequence:
+            First sequence number of the batch, or 0 if the transaction must start at 0 in this partition.
+        """
+        if producer_id in self.entries:
+            return
+        lowest = self._lowest_sequences.get(producer_id)
+        if lowest is None or (-producer_epoch, sequence) < (-lowest[0], lowest[1]):
+            self._lowest_sequences[producer_id] = (producer_epoch, sequence)
+
+    cdef object _check_first(self, BatchHeader header):
+        epoch, lowest = self._lowest_sequences[header.producer_id]
+        if header.producer_epoch == epoch and header.base_sequence > lowest:
+            raise OutOfOrderSequenceNumberError(
+                f"Out of order sequence number for producer {header.producer_id} in {self._name}: "
+                f"{header.base_sequence} (incoming seq. number), {lowest} (earliest seen sequence)"
+            )
+
+    def forget_lowest_sequences(self):
+        """Forget what :meth:`update_lowest_sequence` has remembered."""
+        self._lowest_sequences.clear()
 
     cdef object fenced(self, int64_t producer_id, int64_t epoch, int64_t current):
         return InvalidProducerEpochError(
@@ -212,6 +251,7 @@ cdef class ProducerBatches:
         entry = self.entries.get(producer_id)
         if entry is None:
             entry = self.entries[producer_id] = ProducerStateEntry(producer_id, producer_epoch, NO_OFFSET)
+            self._lowest_sequences.pop(producer_id, None)
         elif <int64_t> entry.producer_epoch != producer_epoch:
             entry.producer_epoch = producer_epoch
             entry.batches.clear()

@@ -212,6 +212,7 @@ class ProducerStateManager:
         ]
         for producer_id in expired:
             del self.batches.entries[producer_id]
+        self.batches.forget_lowest_sequences()
 
     # ---- Snapshots ------------------------------------------------------------------------------------
 

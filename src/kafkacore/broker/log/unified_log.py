@@ -430,6 +430,11 @@ class UnifiedLog:
         with self._lock:
             return self._transactions.has_open_transaction(producer_id, producer_epoch)
 
+    def update_lowest_sequence(self, producer_id: int, producer_epoch: int, sequence: int) -> None:
+        """See :meth:`~kafkacore.broker.log._producer_batches.ProducerBatches.update_lowest_sequence`."""
+        with self._lock:
+            self._transactions.update_lowest_sequence(producer_id, producer_epoch, sequence)
+
     def _set_high_watermark(self, offset: int, metadata: LogOffsetMetadata) -> None:
         self.high_watermark = offset
         self.high_watermark_metadata = metadata

@@ -219,6 +219,44 @@ def test_open_transaction_is_known_by_producer_and_epoch(log: UnifiedLog) -> Non
     assert not log.has_open_transaction(7, 0)
 
 
+@pytest.mark.kafka(
+    "ProducerStateManagerTest.testSequenceAndEpochInVerificationEntry",
+    "ProducerStateManagerTest.testThrowOutOfOrderSequenceWithVerificationSequenceCheck",
+    "ProducerStateManagerTest.testRejectNonZeroSequenceForTransactionsV2WithEmptyState",
+)
+def test_first_batch_that_waits_for_the_coordinator_comes_first(log: UnifiedLog) -> None:
+    def first(sequence: int, epoch: int = 1) -> int:
+        return log.append(batch([b"a"], (7, epoch, sequence)), now_ms=NOW_MS).first_offset
+
+    log.update_lowest_sequence(7, 1, 5)
+    log.update_lowest_sequence(7, 1, 3)
+    log.update_lowest_sequence(7, 1, 4)
+    log.update_lowest_sequence(7, 0, 0)
+    for sequence in (4, 5):
+        with pytest.raises(OutOfOrderSequenceNumberError, match=r"number\), 3 \(earliest seen seq"):
+            first(sequence)
+    assert first(3) == 0
+    assert first(4) == 1
+    # The entry of the producer decides now.
+    log.update_lowest_sequence(7, 1, 0)
+    assert first(5) == 2
+
+
+def test_lowest_sequence_of_a_new_epoch_replaces_that_of_the_old_one(log: UnifiedLog) -> None:
+    log.update_lowest_sequence(7, 1, 0)
+    log.update_lowest_sequence(7, 2, 6)
+    with pytest.raises(OutOfOrderSequenceNumberError):
+        log.append(batch([b"a"], (7, 2, 7)), now_ms=NOW_MS)
+    log.append(batch([b"a"], (7, 2, 6)), now_ms=NOW_MS)
+
+
+@pytest.mark.kafka("ProducerStateManagerTest.testVerificationStateEntryExpiration")
+def test_lowest_sequence_is_forgotten_with_the_expired_producers(log: UnifiedLog) -> None:
+    log.update_lowest_sequence(7, 1, 0)
+    log.remove_expired_producers(NOW_MS, 1000)
+    assert log.append(batch([b"a"], (7, 1, 9)), now_ms=NOW_MS).first_offset == 0
+
+
 @pytest.mark.kafka("ProducerStateManagerTest.testProducersWithOngoingTransactionsDontExpire")
 def test_producer_with_an_open_transaction_does_not_expire(log: UnifiedLog) -> None:
     TransactionalProducer(log, 7).send(b"a")
