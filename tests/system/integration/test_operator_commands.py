@@ -11,13 +11,19 @@ from typing import Any
 
 import pytest
 from eventually import eventually
+from model.authorisation_requests import made
+from model.broker_harness import batch
+from model.raw_line import Line
 from peers.apache_kafka import ApacheKafka
 from peers.java_tools import JavaTools, started_java_tools
 
 from kafkacore import KafkaConsumer, KafkaProducer
 from kafkacore.admin import KafkaAdminClient, NewTopic
 from kafkacore.cli.main import main
+from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.protocol.generated.produce import ProduceRequest
 from kafkacore.structs import OffsetAndMetadata, TopicPartition
+from kafkacore.testing.embedded_broker import EmbeddedBroker
 
 TOOLS = "org.apache.kafka.tools."
 CONFIGS = "kafka.admin.ConfigCommand"
@@ -324,6 +330,60 @@ def test_transactions_are_the_same_and_ours_aborts_one(
         )
     finally:
         producer.close(0)
+
+
+@pytest.fixture
+def unverified_broker() -> Iterator[EmbeddedBroker]:
+    """Start a broker on which a batch can begin a transaction that its coordinator does not know."""
+    with EmbeddedBroker(transaction_partition_verification_enable=False) as broker:
+        yield broker
+
+
+def test_hanging_transactions_are_the_same(
+    unverified_broker: EmbeddedBroker, tools: JavaTools, capsys: pytest.CaptureFixture[str]
+) -> None:
+    both = Both(unverified_broker.bootstrap_servers, tools, capsys)
+    tool = TOOLS + "TransactionsCommand"
+    long_ago_ms = SYSTEM_CLOCK.wall_ms() - 7_200_000
+    with KafkaAdminClient(bootstrap_servers=both.servers) as admin:
+        admin.create_topics([NewTopic("hung", num_partitions=3)], wait_for_metadata=True)
+    producer = KafkaProducer(bootstrap_servers=both.servers, transactional_id="hung-known")
+    try:
+        producer.init_transactions()
+        producer.begin_transaction()
+        producer.send("hung", b"open", partition=0, timestamp_ms=long_ago_ms).get(30)
+        (known,) = both.our_json("transactions describe hung-known")
+        assert both.our_json("transactions find-hanging") == []
+        # Partition 1 is not part of the known transaction, and the other producer has none.
+        for partition, producer_id in ((1, known["producer_id"]), (2, 4711)):
+            begin_unverified(both.servers, "hung", partition, producer_id, long_ago_ms)
+        ours = both.our_json("transactions find-hanging --topic hung")
+        assert [(row["partition"], row["producer_id"], row["start_offset"]) for row in ours] == [
+            (1, known["producer_id"], 0), (2, 4711, 0),
+        ]  # fmt: skip
+        theirs = words_of(both.theirs(tool, "find-hanging", "--topic", "hung"))[-2:]
+        fields = ("topic", "partition", "producer_id", "producer_epoch", "coordinator_epoch", "start_offset")
+        assert sorted(row[:6] for row in theirs) == [[str(row[name]) for name in fields] for row in ours]
+        assert both.our_json("transactions find-hanging --max-transaction-timeout PT3H") == []
+        assert both.our_json("transactions find-hanging --topic hung:0") == []
+        for row in ours:
+            both.ours(f"transactions abort hung:{row['partition']} --start-offset {row['start_offset']}")
+        assert both.our_json("transactions find-hanging") == []
+    finally:
+        producer.close(0)
+
+
+def begin_unverified(servers: str, topic: str, partition: int, producer_id: int, timestamp_ms: int) -> None:
+    """Append a batch of a transaction, as a delayed request of an earlier transaction would."""
+    records = batch(
+        b"late", timestamp=timestamp_ms, is_transactional=True, producer_id=producer_id, producer_epoch=0,
+        base_sequence=0,
+    )  # fmt: skip
+    topics = [{"name": topic, "partition_data": [{"index": partition, "records": records}]}]
+    request = made(ProduceRequest, transactional_id="unknown", acks=-1, timeout_ms=30_000, topic_data=topics)
+    with Line(servers) as connection:
+        answer = connection.ask(request, 11)
+    assert answer.responses[0].partition_responses[0].error_code == 0
 
 
 def test_replicas_stay_where_they_are(both: Both, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from kafkacore.cli.admin.hanging_transactions import hanging_transactions
 from kafkacore.cli.admin_client import admin_client
 from kafkacore.cli.common import CommandError, CommandParser, Commands, add_command, natural, natural_up_to
 from kafkacore.cli.connection import add_bootstrap
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 EXAMPLES = """  kafkacore transactions list --state Ongoing
   kafkacore transactions describe payments-1 --json
   kafkacore transactions producers orders:0
-  kafkacore transactions find-hanging
+  kafkacore transactions find-hanging --topic orders
   kafkacore transactions abort orders:0 --start-offset 4711
   kafkacore transactions fence payments-1
 """
@@ -41,7 +42,7 @@ def add_parser(commands: Commands[CommandParser]) -> None:
         ("producers", "print the producers that write to partitions", _producers),
         (
             "find-hanging",
-            "find transactions that are open for longer than the maximum transaction timeout",
+            "find transactions that are open in a partition and that no coordinator will end there",
             _find_hanging,
         ),
         ("abort", "abort a transaction that hangs on a partition", _abort),
@@ -95,8 +96,18 @@ def _add_arguments(action: argparse.ArgumentParser, name: str) -> None:
             type=duration_ms,
             default=_MAX_TIMEOUT_MS,
             metavar="DURATION",
-            help="transaction.max.timeout.ms of the brokers (default: PT15M); a transaction that is open "
-            "five minutes longer than this is hanging",
+            help="transaction.max.timeout.ms of the brokers (default: PT15M); a transaction with a "
+            "more recent record does not hang",
+        )
+        action.add_argument(
+            "--topic",
+            action="append",
+            type=topic_argument,
+            metavar=METAVAR,
+            help="topic or partitions to search, such as orders:0,2-4 (default: all topics)",
+        )
+        action.add_argument(
+            "--broker", type=natural, metavar="ID", help="id of the replica to ask (default: the leaders)"
         )
     else:
         action.add_argument(
@@ -193,20 +204,26 @@ def _producers(arguments: argparse.Namespace) -> int:
 
 def _find_hanging(arguments: argparse.Namespace) -> int:
     with admin_client(arguments) as admin:
-        hanging = admin.find_hanging_transactions(
-            max_transaction_timeout_ms=arguments.max_transaction_timeout
+        now_ms = SYSTEM_CLOCK.wall_ms()
+        hanging = hanging_transactions(
+            admin,
+            partitions_of(admin, arguments, arguments.topic),
+            arguments.broker,
+            arguments.max_transaction_timeout,
+            now_ms,
         )
     rows = [
         {
-            "transactional_id": each["transactional_id"],
-            "coordinator": each["coordinator_id"],
-            "producer_id": each["producer_id"],
-            "producer_epoch": each["producer_epoch"],
-            "state": each["state"],
-            "duration_ms": each["age_ms"],
-            "partitions": _names(each["topic_partitions"]),
+            "topic": tp.topic,
+            "partition": tp.partition,
+            "producer_id": each.producer_id,
+            "producer_epoch": each.producer_epoch,
+            "coordinator_epoch": each.coordinator_epoch,
+            "start_offset": each.current_transaction_start_offset,
+            "last_time": iso_time(each.last_timestamp),
+            "duration_ms": now_ms - each.last_timestamp,
         }
-        for each in hanging
+        for tp, each in hanging
     ]
     print_rows(rows, arguments.json)
     return 0
