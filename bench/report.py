@@ -407,8 +407,10 @@ def broker_row(row: dict[str, Any]) -> str:
             f"| {theirs['p99_ms']:,.0f} | {_times(theirs['p99_ms'] / max(ours['p99_ms'], 0.5), 1.0)} |"
         )
     rate, cpu = "records_per_s", "cpu_s_per_million"
+    in_transaction = row["what"] == "transactions"
+    batch = f"{row['batch']:,} per transaction" if in_transaction else f"{row['batch'] // 1024} KiB"
     return (
-        f"| {row['what']} | {row['size']} B, {row['batch'] // 1024} KiB, "
+        f"| {row['what']} | {row['size']} B, {batch}, "
         f"{row['partitions']} partition{plural} "
         f"| {ours[rate]:,.0f} | {theirs[rate]:,.0f} | {_times(ours[rate] / theirs[rate], 1.0)} "
         f"| {ours[cpu]:.3f} | {theirs[cpu]:.3f} | {_times(theirs[cpu] / max(ours[cpu], 1e-9), None)} |"
