@@ -18,7 +18,7 @@ cdef enum:
     # Assumed minimum size of a response. Small responses share a read buffer, and each may keep the whole
     # buffer alive.
     SMALLEST_MEMORY = 64 * 1024
-    # Number of polls that check a response before it counts as old.
+    # A response counts as old after this many polls have checked it. Old responses are checked less often.
     LOOKS_WHILE_YOUNG = 3
     # Average number of RecordOrigins of old responses that one poll may check.
     ORIGINS_PER_POLL = 16
@@ -119,7 +119,7 @@ cdef class FetchMemory:
         cdef Py_ssize_t index
         cdef list origins = []
         if self.waiting_parts > 0:
-            # Records that have not been returned yet keep the memory alive anyway.
+            # Do not detach yet: records that have not been returned keep the response in memory anyway.
             return 0
         while at != NULL:
             origin = <RecordOrigin> at

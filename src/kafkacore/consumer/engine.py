@@ -159,7 +159,7 @@ class ConsumerEngine:
         for tp, record in self.iteration.untaken().items():
             if self.subscriptions.is_assigned(tp) and self.subscriptions.position(tp) is not None:
                 self.subscriptions.seek(tp, FetchPosition(record.offset, record.leader_epoch))
-        # End the iteration last, so that a Ctrl-C in between loses no record.
+        # End the iteration only after all positions have moved back, so that a Ctrl-C loses no record.
         self.iteration.end()
 
     def consumed_offsets(self) -> dict[TopicPartition, OffsetAndMetadata]:

@@ -242,7 +242,7 @@ cdef class JsonColumns:
             zone_count = 0
             for at in range(count):
                 if pending[at].zone == zone:
-                    # No zone has the number -2, so the time is not converted again.
+                    # Mark the time as converted: no zone has the number -2.
                     pending[at].zone = -2
                     pending[at].local_us = instants[zone_count]
                     zone_count += 1

@@ -300,21 +300,22 @@ class SchemaRegistry:
         """Parse the schemas that a response refers to, directly or indirectly, and add them to ``names``."""
         references = answer.get("references") or []
         if not isinstance(references, list):
-            raise AvroSchemaError("its 'references' property is not a list")
+            raise AvroSchemaError("the 'references' property of the schema is not a list")
         for reference in references:
             subject = reference.get("subject") if isinstance(reference, dict) else None
             version = reference.get("version") if isinstance(reference, dict) else None
             if not isinstance(subject, str) or not isinstance(version, int):
-                raise AvroSchemaError("one of its references has no subject or no version")
+                raise AvroSchemaError("a reference of the schema has no subject or no version")
             if (subject, version) in known:
                 continue
             known.add((subject, version))
             if len(known) > MAX_REFERENCES:
-                raise AvroSchemaError(f"it refers to more than {MAX_REFERENCES} other schemas")
+                raise AvroSchemaError(f"the schema refers to more than {MAX_REFERENCES} other schemas")
             referred = self._get(f"/subjects/{urllib.parse.quote(subject, safe='')}/versions/{version}")
             if referred is None:
                 raise AvroSchemaError(
-                    f"it refers to version {version} of subject {quoted(subject)!r}, which does not exist"
+                    f"the schema refers to version {version} of subject {quoted(subject)!r}, which does not "
+                    "exist"
                 )
             self._refer(referred, names, known)
             parse_schema(_text_of(referred), names)
@@ -423,7 +424,7 @@ def _is_registrys(error: urllib.error.HTTPError) -> bool:
 def _text_of(answer: Mapping[str, object]) -> str:
     kind = answer.get("schemaType", "AVRO")
     if kind != "AVRO":
-        raise AvroSchemaError(f"its schemaType is {quoted(kind)}, not AVRO")
+        raise AvroSchemaError(f"the schemaType is {quoted(kind)}, not AVRO")
     text = answer.get("schema")
     if not isinstance(text, str):
         raise AvroSchemaError("the registry's response has no 'schema' property")

@@ -6,7 +6,7 @@ import ssl
 
 from kafkacore.network.other_protocols import spoken_protocol
 
-#: End of OpenSSL's reason → description of an alert that the peer sent.
+#: Suffix of OpenSSL's reason → description of an alert that the peer sent.
 _ALERTS = {
     "ALERT_UNKNOWN_CA": "it does not trust the issuer of the presented certificate",
     "ALERT_BAD_CERTIFICATE": "it does not accept the presented certificate",

@@ -113,8 +113,8 @@ class BatchCompletion:
             # the batch's offset.
             error = None
         if batch.done:
-            # The batch has expired or was aborted. This late response ends its last request, so release its
-            # memory now.
+            # The batch has expired or was aborted. Its last request has ended with this response, so release
+            # the batch's memory now.
             self._request_ended(batch)
             if error is None and self._idempotence is not None:
                 self._idempotence.completed(batch, response.base_offset)

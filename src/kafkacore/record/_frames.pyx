@@ -37,7 +37,7 @@ cdef enum:
     TRUSTED_RATIO = 8
 
 XERIAL_HEADER = b"\x82SNAPPY\x00" b"\x00\x00\x00\x01" b"\x00\x00\x00\x01"
-# A module-level reference, so that the address of the header stays valid.
+# Keep a module-level reference to the header, so that its address stays valid.
 cdef bytes header = XERIAL_HEADER
 cdef const char *XERIAL_MAGIC = header
 

@@ -23,7 +23,7 @@ class Writer:
     def __new__(cls, capacity: int = 256) -> Self: ...
     @property
     def size_in_bytes(self) -> int:
-        """Bytes written so far, including pieces."""
+        """Number of bytes written so far, including buffers that were added by reference."""
     def pieces(self) -> list[bytes | memoryview]:
         """Return the written bytes as a list of buffers for ``writev``. More can be written afterwards."""
     def write_bool(self, value: bool) -> int: ...
@@ -44,7 +44,7 @@ class Writer:
     def write_buffer(self, buffer: Buffer) -> int:
         """Copy the bytes of ``buffer`` to the output, without a length prefix."""
     def write_piece(self, buffer: Buffer | FileSlice) -> int:
-        """Add a buffer or a :class:`FileSlice` by reference as the next piece, without a length.
+        """Add a buffer or a :class:`FileSlice` to the output by reference, without a length.
 
         The buffer must not change afterwards.
         """

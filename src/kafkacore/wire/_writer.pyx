@@ -1,7 +1,7 @@
 """A growing buffer to which Kafka's primitive types are written.
 
-Small values are gathered in the writer's own memory. A large buffer (record batches) becomes a piece of its
-own, by reference, so that it is never copied on its way to the socket.
+Small values are copied to the writer's own memory. A large buffer, such as record batches, is added to the
+output by reference, so that it is never copied on its way to the socket.
 """
 
 cimport cython
@@ -72,7 +72,7 @@ cdef class Writer:
 
     @property
     def size_in_bytes(self) -> int:
-        """Bytes written so far, including pieces."""
+        """Number of bytes written so far, including buffers that were added by reference."""
         return self.sealed_size + self.size
 
     def pieces(self) -> list:
@@ -142,7 +142,7 @@ cdef class Writer:
             PyBuffer_Release(&view)
 
     cpdef int write_piece(self, buffer) except -1:
-        """Add a buffer or a :class:`FileSlice` by reference as the next piece, without a length.
+        """Add a buffer or a :class:`FileSlice` to the output by reference, without a length.
 
         The buffer must not change afterwards.
         """

@@ -142,7 +142,7 @@ def test_token_that_is_too_long_to_be_one_is_refused() -> None:
 def test_token_without_the_scope_is_refused_as_such() -> None:
     of = validator(**{"required.scope": "b kafka"})
     error = refusal(signed(claims(NOW_S)), of)
-    assert str(error) == "it lacks the scope kafka"
+    assert str(error) == "the token lacks the scope kafka"
     assert error.status == "insufficient_scope"
     assert of.validate(signed(claims(NOW_S, scope="kafka b"))).scope == {"kafka", "b"}
 

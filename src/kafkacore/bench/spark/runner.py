@@ -99,7 +99,7 @@ def run_spark_bench(options: SparkBenchOptions, progress: Progress, command: str
 
 
 class _SparkBench:
-    """State that the rows of one benchmark share."""
+    """The common state of all rows of a benchmark."""
 
     def __init__(self, options: SparkBenchOptions, progress: Progress, stack: ExitStack) -> None:
         self.started_ms = SYSTEM_CLOCK.wall_ms()

@@ -66,8 +66,8 @@ __all__ = [
     "TransactionHandlerServices",
 ]
 
-#: Function that gets the response to a request: the buffers of its frame without the size field, or ``None``
-#: for no response.
+#: Function that is called with a request and its response. The response is given as the buffers of its frame
+#: without the size field, or as ``None`` for no response.
 OnResponse = Callable[[Request, "list[bytes | memoryview] | None"], None]
 
 
@@ -89,7 +89,7 @@ class ConfigResourceServices(MetadataServices, Protocol):
 
 
 class ConfigHandlerServices(ConfigServices, MetadataServices, Protocol):
-    """Services for the handlers of configurations."""
+    """Services for the handlers that describe and alter configurations."""
 
     @property
     def loggers(self) -> BrokerLoggers: ...

@@ -178,7 +178,7 @@ def is_same_boot(disk: Disk, data_dir: Path) -> bool:
 
 
 def write_boot(disk: Disk, data_dir: Path) -> None:
-    """Write the boot id of the machine. It is not synced, because it is useless after a loss of power."""
+    """Write the boot id of the machine without a sync, because the id is useless after a loss of power."""
     fd = disk.open(data_dir / BOOT_FILE, create=True)
     try:
         disk.truncate(fd, 0)

@@ -72,7 +72,7 @@ class _Loader:
         self.now_ms = now_ms
         self.is_same_boot = is_same_boot
         self.segments: list[LogSegment] = []
-        #: File names in the folder, including leftovers.
+        #: Names of the files in the folder, including files that a crash has left behind.
         self.names: list[str] = []
         #: Base offsets of the segments whose index files were missing or damaged.
         self.without_index: set[int] = set()
@@ -85,7 +85,7 @@ class _Loader:
         self.unsynced_from = MAX_OFFSET
         #: Offset of the first marker at or after ``unsynced_from``.
         self.first_unsynced_marker = MAX_OFFSET
-        #: Whether data was removed. Until that is synced, a loss of power may bring the data back.
+        #: Whether data was removed. Until the removal is synced, a loss of power may bring the data back.
         self.has_truncated = False
 
     def open_segments(self) -> None:
@@ -132,7 +132,7 @@ class _Loader:
             segment.release_indexes()
 
     def recover(self, recovery_point: int) -> int:
-        """Recover the segment with ``recovery_point`` and all later ones. Return the log end offset."""
+        """Recover the segment with ``recovery_point`` and all later segments. Return the log end offset."""
         first = max((i for i, s in enumerate(self.segments) if s.base_offset <= recovery_point), default=0)
         if not self.is_same_boot:
             self.unsynced_from = recovery_point

@@ -139,7 +139,7 @@ class DelayedOperationPurgatory:
 
 
 class PendingPartition(Protocol):
-    """A partition of a Produce whose records have been appended."""
+    """A partition to which a Produce request has appended records."""
 
     def outcome(self) -> int | None:
         """Return 0 if the records are safe, an error code if they are lost, ``None`` until this is known."""

@@ -86,7 +86,10 @@ class TransactionServices:
         ]
 
     def start(self) -> None:
-        """Begin to load transactional ids, and to abort and remove old ones at intervals."""
+        """Begin to load transactional ids.
+
+        Also start to abort transactions that have timed out, and to remove expired ids, at intervals.
+        """
         self.log.start()
         for task in self._periodic:
             task.start()

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Maximum size in bytes of the keys in a batch of tombstones, so that it is far below ``max.message.bytes``.
+#: Maximum size in bytes of the keys in a batch of tombstones. The limit keeps a batch far below
+#: ``max.message.bytes``.
 KEYS_SIZE_PER_BATCH = 64 * 1024
 #: Milliseconds that a request waits until its record is safe. Kafka uses ``request.timeout.ms``.
 APPEND_TIMEOUT_MS = 30_000

@@ -91,10 +91,11 @@ class GroupMembership(Protocol):
         """
 
     def held_turn(self, now_ms: float) -> float:
-        """Take part in rebalances during a hold, on the heartbeat thread, which owns the consumer meanwhile.
+        """Take part in rebalances within a ``consumer.hold()`` block.
 
-        This method calls the rebalance listener. If the listener raises an exception, the next :meth:`poll`
-        raises it. In all other respects the method is like :meth:`background_turn`.
+        The heartbeat thread calls this method, and owns the consumer during the call. The method calls the
+        rebalance listener. If the listener raises an exception, the next :meth:`poll` raises it. In all other
+        respects the method is like :meth:`background_turn`.
         """
 
     def subscription_changed(self) -> None:

@@ -397,7 +397,8 @@ class Rebalance:
         for topic in sorted(topics - given):
             logger.warning("group %r: no member reads subscribed topic %r", self._settings.group_id, topic)
         if given - topics:
-            # When metadata of the additional topics arrive, they must not cause another rebalance.
+            # The assignor has assigned topics that no member subscribes to. When the metadata of these topics
+            # arrive, they must not cause another rebalance.
             self._subscriptions.group_subscription = frozenset(topics | given)
             self._follow_topics()
             self._followed_version = -1

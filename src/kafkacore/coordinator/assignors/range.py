@@ -15,7 +15,7 @@ from kafkacore.structs import TopicPartition
 
 
 class RangePartitionAssignor(PartitionAssignor):
-    """Assigns each topic separately, in ranges of equal size; the first members may get one more.
+    """Assigns each topic separately, in ranges of equal size; the first members may get one more partition.
 
     If members and replicas have racks, and not every rack has a replica of every partition, partitions are
     first assigned to members in the same rack (KIP-881). Topics with the same members and the same number of

@@ -36,11 +36,13 @@ def token_header(token: str) -> dict[str, object]:
     """
     parts = token.split(".")
     if len(parts) != 3 or len(token) > MAX_TOKEN_CHARS:
-        raise TokenRefusedError(f"it is not a JWT of three parts and at most {MAX_TOKEN_CHARS} characters")
+        raise TokenRefusedError(
+            f"the token is not a JWT of three parts and at most {MAX_TOKEN_CHARS} characters"
+        )
     try:
         return json_object(decoded_part(parts[0]))
     except ValueError as error:
-        raise TokenRefusedError(f"its header is invalid: {error}") from None
+        raise TokenRefusedError(f"the header of the token is invalid: {error}") from None
 
 
 def check_times(claims: Mapping[str, object], now_ms: int, skew_ms: float) -> int:
@@ -48,15 +50,15 @@ def check_times(claims: Mapping[str, object], now_ms: int, skew_ms: float) -> in
     times = {name: time_claim(claims, name) for name in ("exp", "iat", "nbf")}
     for name, value in times.items():
         if value is None and (name == "exp" or name in claims):
-            raise TokenRefusedError(f"its claim {name} is missing or not a valid time")
+            raise TokenRefusedError(f"the claim {name} is missing or not a valid time")
     expires_s, issued_s, begins_s = times["exp"], times["iat"], times["nbf"]
     assert expires_s is not None, "checked above"
     if expires_s * 1000.0 + skew_ms <= now_ms:
-        raise TokenRefusedError("it has expired")
+        raise TokenRefusedError("the token has expired")
     if begins_s is not None and begins_s * 1000.0 > now_ms + skew_ms:
-        raise TokenRefusedError("it is not valid yet")
+        raise TokenRefusedError("the token is not valid yet")
     if issued_s is not None and (issued_s * 1000.0 > now_ms + skew_ms or issued_s >= expires_s):
-        raise TokenRefusedError("it was issued in the future, or after its own expiry")
+        raise TokenRefusedError("the token was issued in the future, or after its own expiry")
     return int(expires_s * 1000.0)
 
 
@@ -71,11 +73,11 @@ def check_scope(claims: Mapping[str, object], name: str, required: frozenset[str
     value = claims.get(name, "")
     listed = value.split() if isinstance(value, str) else value
     if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
-        raise TokenRefusedError(f"its claim {name} is neither text nor a list of texts")
+        raise TokenRefusedError(f"the claim {name} is neither text nor a list of texts")
     scope = frozenset(listed)
     if not required <= scope:
         raise TokenRefusedError(
-            f"it lacks the scope {', '.join(sorted(required - scope))}", "insufficient_scope"
+            f"the token lacks the scope {', '.join(sorted(required - scope))}", "insufficient_scope"
         )
     return scope
 
@@ -85,5 +87,5 @@ def principal_name(claims: Mapping[str, object], name: str) -> str:
     value = claims.get(name)
     principal = value.strip() if isinstance(value, str) else ""
     if not principal or len(principal) > _MAX_NAME_CHARS or not principal.isprintable():
-        raise TokenRefusedError(f"its claim {name} is not a valid name of a principal")
+        raise TokenRefusedError(f"the claim {name} is not a valid name of a principal")
     return principal

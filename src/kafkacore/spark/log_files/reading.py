@@ -103,7 +103,7 @@ class _Columns:
         yield from self._rows()
 
     def _append(self, batch: RecordBatch) -> Generator[pa.RecordBatch, None, Damage | None]:
-        """Append the selected records of a batch. Return the damage if a record is malformed.
+        """Append the selected records of a batch. Return a :class:`Damage` if a record is malformed.
 
         A batch with a valid CRC can contain malformed records.
         """

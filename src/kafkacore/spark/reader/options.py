@@ -154,8 +154,8 @@ class SourceOptions:
     min_partitions: int | None = None
     max_records_per_partition: int | None = None
     include_headers: bool = boolean({}, OPTIONS["includeHeaders"])
-    #: Whether the user has set ``kafka.group.id``. If so, Spark reports deleted partitions by a different
-    #: error.
+    #: Whether the user has set ``kafka.group.id``. If so, Spark reports deleted partitions with a
+    #: different error.
     group_id_is_given: bool = False
 
     def __repr__(self) -> str:

@@ -207,8 +207,8 @@ class GeneralAssignment:
         instead = self._movements.instead_of(partition, old, new)
         between = self._owner[instead]
         if between != old:
-            # Both partitions have moved before. Without the following move, ``old`` would keep one partition
-            # too many.
+            # ``partition`` and ``instead`` have both moved before. Without the following move, ``old`` would
+            # keep one partition too many.
             self._move(partition, between)
         self._move(instead, new)
 
