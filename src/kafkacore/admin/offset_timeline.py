@@ -5,8 +5,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import Final, NamedTuple
 
-#: The time of a record is precise enough if the two points around it are at most this many milliseconds, or
-#: this fraction of the record's age, apart.
+#: The time of a record is precise enough if the interval between the two points around it has at most this
+#: length: in milliseconds, or as a fraction of the record's age.
 PRECISION_MS: Final = 1000.0
 PRECISION: Final = 0.02
 #: Maximum number of points per partition. If there are more, every second point of the older half is dropped.

@@ -16,7 +16,7 @@ class OffsetCommitter(ConsumerRebalanceListener):
         self.offsets: dict[TopicPartition, OffsetAndMetadata] = {}
 
     def add(self, printed: Mapping[TopicPartition, Sequence[ConsumerRecord]]) -> None:
-        """Store the offsets after printed records, to commit them later."""
+        """Keep the offset after the last printed record of each partition, to commit the offset later."""
         for partition, records in printed.items():
             last = records[-1]
             epoch = -1 if last.leader_epoch is None else last.leader_epoch

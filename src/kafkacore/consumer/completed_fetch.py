@@ -88,7 +88,7 @@ class CompletedFetch:
         self.version = version
         self.initialized = False
         self.records_read = 0
-        #: Whether the previous fetch of the partition failed too.
+        #: Whether the previous fetch of the partition failed.
         self.failed_before = False
         #: Whether the response named a newer leader, which the metadata now contain.
         self.has_new_leader = False
@@ -128,7 +128,7 @@ class CompletedFetch:
 
     @property
     def last_epoch(self) -> int:
-        """Leader epoch of the last batch read, or -1 before the first."""
+        """Leader epoch of the last batch read, or -1 before the first batch is read."""
         return self._reader.last_epoch
 
     @property
@@ -141,7 +141,7 @@ class CompletedFetch:
         return self._reader.has_whole_batch
 
     def extent(self) -> tuple[int, int, int]:
-        """Return bytes, offsets and count of the complete batches, or zeros if they are unknown."""
+        """Return the numbers of bytes, offsets and complete batches, or zeros if they are unknown."""
         return self._reader.extent()
 
     def drain(self) -> None:
@@ -174,7 +174,8 @@ class CompletedFetch:
     def _is_for_user(self, batch: RecordBatch) -> bool:
         """Return whether the user gets the records of ``batch``; false for control and aborted records.
 
-        The reader calls this only for batches that may have such records.
+        The reader calls this only for control batches and, with ``read_committed``, for batches with a
+        producer id.
         """
         if self._options.isolation_level is IsolationLevel.READ_COMMITTED and batch.producer_id >= 0:
             # Add the producer ids of aborted transactions that start in this batch or before it.
@@ -190,7 +191,7 @@ class CompletedFetch:
     def _corrupt(self, error: CorruptRecordError) -> CorruptRecordError:
         """Record that the fetch is corrupt, and return the error that every fetch raises until a seek."""
         # The error has the offset of its batch. If records of the batch were returned already, the position
-        # is later.
+        # is after that offset, so use the position.
         offset = max(self.next_fetch_offset, -1 if error.offset is None else error.offset)
         self._broken = (error.reason, offset)
         return CorruptRecordError(error.reason, self.partition, offset)
@@ -272,7 +273,10 @@ class CompletedFetch:
         return count
 
     def _append_some(self, builder: ColumnBuilder, limit: int | None, end_offset: int | None) -> int | None:
-        """Append from one batch or several whole batches; return ``None`` if no more can be appended now."""
+        """Append records of one batch, or all records of several batches, and return their number.
+
+        Return ``None`` if no more records can be appended now.
+        """
         reader = self._reader
         if end_offset is not None and reader.next_offset >= end_offset:
             return None
@@ -291,8 +295,8 @@ class CompletedFetch:
             return None
         appended, next_offset = builder.append(batch, reader.next_offset, limit, end_offset)
         if end_offset is not None and next_offset >= end_offset and batch.next_offset > end_offset:
-            # All records before the end offset are appended. The batch has further records, so do not leave
-            # it.
+            # All records before the end offset are appended. The batch has further records, so it remains the
+            # current batch.
             reader.next_offset = end_offset
         elif next_offset >= batch.next_offset:
             reader.finish_batch()

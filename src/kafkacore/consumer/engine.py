@@ -132,7 +132,7 @@ class ConsumerEngine:
             self.membership.commits = self.commits
 
     def _new_heartbeats(self, client: NetworkClient) -> HeartbeatSender:
-        """Return a native sender for a group member on a real network, else an in-band sender."""
+        """Return a native heartbeat sender for a group member on a real network, else an in-band one."""
         is_line = self.config["group_id"] is not None and isinstance(client.selector, Selector)
         backoff_ms = self.config["retry_backoff_ms"]
         kind = NativeHeartbeatSender if is_line else InBandHeartbeatSender

@@ -317,7 +317,7 @@ class _Compiler:
     # ---- Skipped values ----------------------------------------------------------------------------------
 
     def _skip(self, writer: AvroType) -> int:
-        """Return the only node that skips values of a type, which may be recursive."""
+        """Return the node that skips values of a type. Even a recursive type has only one such node."""
         if id(writer) in self._skip_nodes:
             return self._skip_nodes[id(writer)]
         spec = NodeSpec(_OPS[writer.kind], Convert.TO_BINARY, width=writer.size)

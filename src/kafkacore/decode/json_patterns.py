@@ -54,7 +54,7 @@ def pattern_program(pattern: str, option: str) -> bytes:
             )
     letters = {letter for letter, _ in operations}
     if ("h" in letters) != ("a" in letters) or {"h", "H"} <= letters:
-        raise KafkaConfigurationError(f"option {option}: give hours as H, or as h together with a")
+        raise KafkaConfigurationError(f"option {option}: give hours as H, or as h together with the letter a")
     if "V" in letters and operations[-1][0] != "V":
         raise KafkaConfigurationError(f"option {option}: VV must be at the end of the pattern")
     return b"".join(bytes((ord(letter), argument)) for letter, argument in _with_ends(operations, option))

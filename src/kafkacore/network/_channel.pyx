@@ -263,7 +263,7 @@ cdef class KafkaChannel:
             try:
                 self.transport.close()
             finally:
-                # Do this even if Ctrl-C has interrupted the TLS shutdown.
+                # Close the socket even if Ctrl-C has interrupted the TLS shutdown.
                 self.sock.close()
         return 0
 

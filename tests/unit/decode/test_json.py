@@ -402,7 +402,7 @@ def test_option_that_cannot_be_followed_is_named(options, sentence):
         ("yyyy-MM-dd'T", "quote"),
         ("yyyy]", "bracket"),
         ("dMyyyy", "variable length"),
-        ("hh:mm", "h together with a"),
+        ("hh:mm", "h together with the letter a"),
         ("VV yyyy", "at the end"),
         ("x" * 1000, "1 to"),
         ("{yyyy}", "quotes"),

@@ -87,6 +87,6 @@ class PlainCommits:
         elif tags.startswith(_TOPIC_ID):
             found = UUID(bytes=tags[len(_TOPIC_ID) :])
         else:
-            raise ValueError("other tagged fields")
+            raise ValueError("the record has unknown tagged fields")
         self._ids[tags] = found
         return found

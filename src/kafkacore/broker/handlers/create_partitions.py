@@ -70,7 +70,7 @@ def _grow(
 ) -> None:
     def check(added: range) -> None:
         _check_assignments(topic, added, services)
-        # As in Kafka, a validation counts as a creation.
+        # As in Kafka, a request that is only validated counts against the quota, too.
         services.quotas.record_mutation(request, len(added), strict_since=FIRST_STRICT_VERSION)
 
     def place(added: range) -> None:

@@ -1,6 +1,7 @@
 """Searches and checks the encoded entries of a transaction index.
 
-While one transaction stays open, a fetch must look at every transaction that was aborted since it began.
+A search can read many entries: while a transaction stays open, a fetch must look at every transaction that
+was aborted after the open transaction began.
 """
 
 from libc.stdint cimport int64_t, uint8_t
@@ -23,7 +24,7 @@ ENTRY_SIZE = SIZE
 
 
 def find_aborted(const uint8_t[::1] entries, int64_t start_offset, int64_t end_offset):
-    """Return the positions of the entries that overlap a range, up to the first one that ends the search.
+    """Return the positions of the entries that overlap a range, up to the entry that ends the search.
 
     Parameters
     ----------
@@ -35,8 +36,8 @@ def find_aborted(const uint8_t[::1] entries, int64_t start_offset, int64_t end_o
     Returns
     -------
     tuple
-        The positions, and whether all later entries begin after the range, because the last stable offset of
-        an entry is not below its end.
+        The positions, and whether an entry ended the search. Such an entry has a last stable offset that is
+        not below ``end_offset``, so all later entries begin after the range.
 
     Raises
     ------

@@ -239,7 +239,7 @@ class BrokerProcess:
             _close_pipes(process)
 
     def stop(self, timeout: float = STOP_TIMEOUT_SECONDS) -> None:
-        """Stop the broker cleanly with SIGTERM. It does nothing if the broker is not running.
+        """Stop the broker cleanly with SIGTERM. Do nothing if the broker is not running.
 
         Parameters
         ----------

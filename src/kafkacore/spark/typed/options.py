@@ -218,6 +218,6 @@ def _side(side: Side, given: Mapping[str, str]) -> SideOptions:
     for name in ("kafka.socks5.proxy", "kafka.proxy.url"):
         if name in given:
             shared.setdefault("schema.registry.proxy.url", given[name])
-    # A schema is either for the key or for the value, so the option without prefix is not shared.
+    # Ignore the option ``schema`` without a prefix, because a schema applies to either the key or the value.
     shared.pop("schema", None)
     return SideOptions(side, chosen, {**shared, **own})
