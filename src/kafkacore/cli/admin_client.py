@@ -33,5 +33,5 @@ def admin_client(arguments: argparse.Namespace) -> Iterator[KafkaAdminClient]:
     except UnicodeEncodeError:
         raise
     except (IllegalArgumentError, ValueError) as error:
-        logger.debug("the admin client refused a value", exc_info=True)
+        logger.debug("the admin client rejected an argument of the command", exc_info=True)
         raise KafkaConfigurationError(str(error)) from None

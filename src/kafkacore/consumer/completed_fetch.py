@@ -273,7 +273,7 @@ class CompletedFetch:
         return count
 
     def _append_some(self, builder: ColumnBuilder, limit: int | None, end_offset: int | None) -> int | None:
-        """Append records of one batch, or all records of several batches, and return their number.
+        """Append records of one batch or of several whole batches, and return their number.
 
         Return ``None`` if no more records can be appended now.
         """

@@ -357,7 +357,7 @@ class ConsumerEngine:
         try:
             return self.interceptors.on_consume(found.records)
         except BaseException:
-            # After a Ctrl-C, for example, the caller does not receive the records.
+            # The caller does not receive the records, for example after a Ctrl-C, so read them again.
             self.fetcher.rewind()
             raise
 

@@ -31,7 +31,7 @@ cdef enum:
     # Faults that are not in kafkacore.decode._avro.
     NOT_FRAMED = 100
     UNKNOWN_SCHEMA = 101
-    # Return values of _rows that are not faults.
+    # Results of ``_rows`` that do not report a fault.
     ALL_READ = 0
     ASK_FOR_SCHEMA = 1
 
@@ -203,7 +203,7 @@ cdef class AvroReader:
         cdef _Program program = None
         if specs is not None:
             program = _Program(specs, self.columns)
-        # Check this only now: while the Python code above ran, another thread may have started to read.
+        # Check only now that no thread is reading, because a read may have started during the code above.
         check_unused(self.in_loop, self)
         if self.known_count == MAX_PROGRAMS:
             # read() will call ``ask`` again for the schemas that are dropped here.

@@ -338,7 +338,7 @@ class _Compiler:
 
 
 def _has_members(several: list[AvroType], wanted: pa.StructType) -> bool:
-    """Return whether the wanted struct has one field per branch of a union, not the union's record fields."""
+    """Return whether a union is read into ``member0``, ``member1``, … instead of a record's fields."""
     if any(branch.kind != "record" for branch in several):
         return True
     return len(several) > 1 and all(re.fullmatch(r"member\d+", field.name) for field in wanted)

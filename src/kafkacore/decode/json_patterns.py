@@ -94,7 +94,7 @@ def _run(letter: str, count: int, option: str) -> list[tuple[str, int]]:
 
 
 def _with_ends(operations: list[tuple[str, int]], option: str) -> list[tuple[str, int]]:
-    """Drop closing brackets, and store in each opening bracket the number of operations in between."""
+    """Drop closing brackets, and store in each opening bracket the number of operations it encloses."""
     found: list[tuple[str, int]] = []
     opened: list[int] = []
     for operation in operations:

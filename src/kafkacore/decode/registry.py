@@ -105,7 +105,7 @@ def registry_options(given: Mapping[str, str]) -> RegistryOptions | None:
     Raises
     ------
     KafkaConfigurationError
-        An address is not an http or https URL, or that of the proxy is invalid.
+        An address is not an http or https URL, or the address of the proxy is invalid.
     """
     text = given.get("schema.registry.url")
     if text is None:

@@ -40,7 +40,7 @@ def describe_error(error: ssl.SSLError, is_server: bool) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         advice = "" if is_server or error.verify_code not in _UNTRUSTED else _ADVICE
         return f"{peer}'s certificate is not accepted: {_verification(error)}{advice}"
-    # Errors that Python itself raises have no reason.
+    # Errors that Python itself raises have no reason code of OpenSSL.
     reason = getattr(error, "reason", None) or ""
     for ending, sentence in _ALERTS.items():
         if reason.endswith(ending):

@@ -129,7 +129,7 @@ class _SparkBench:
     # ---- A row -------------------------------------------------------------------------------------------
 
     def row(self, name: str) -> list[Entry]:
-        """Measure a row, and return the entries of all its sides."""
+        """Measure one row of the benchmark, and return an entry for each side (compared query)."""
         row = ROWS[name]
         if row.reads == "json" and self._options.json_values is None:
             self._report_missing(f"row {name}", "no JSON to read; run pip install 'kafkacore[demo]'")

@@ -50,7 +50,7 @@ def load_partition(
         try:
             read = log.read(next_offset, buffer_size_bytes)
         except OffsetOutOfRangeError:
-            # A client has deleted records in the meantime.
+            # A client has deleted records during the load.
             next_offset = log.log_start_offset
             continue
         if not len(read.records):

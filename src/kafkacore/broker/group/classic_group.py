@@ -44,7 +44,7 @@ from kafkacore.errors import (
 
 logger = NameLogger(__name__)
 
-#: Group type of these groups in ListGroups (KIP-848).
+#: Type of classic groups in ListGroups (KIP-848).
 CLASSIC: Final = "classic"
 #: Maximum characters of the client id (or group instance id) that are copied into a generated member id. A
 #: client id of 32 KiB would make the member id too long for a response or a record.

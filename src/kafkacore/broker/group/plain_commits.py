@@ -15,7 +15,7 @@ from kafkacore.protocol import ZERO_UUID
 _KEY_HEAD = struct.Struct(">hh")
 _LENGTH = struct.Struct(">h")
 _PARTITION = struct.Struct(">i")
-#: The fields version, offset and leader epoch.
+#: First fields of a value: version, offset and leader epoch.
 _VALUE_HEAD = struct.Struct(">hqi")
 _TIMESTAMP = struct.Struct(">q")
 #: Header of the tagged fields if the only one is the topic id: one field, tag 0, 16 bytes.

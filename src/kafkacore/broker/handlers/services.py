@@ -226,7 +226,7 @@ class TransactionHandlerServices(AuthorizationServices, Protocol):
 
 @dataclass(slots=True)
 class BrokerServices:
-    """All services of the broker. Each handler uses the attributes that one of the protocols above lists.
+    """All services of the broker. Each handler uses the attributes of one ``Protocol`` class above.
 
     ``authorizer`` is ``None`` if every client may do everything.
     """

@@ -1,7 +1,7 @@
 """WriteTxnMarkers: write the ends of transactions to partitions (KIP-98).
 
-Versions 1 and 2. Brokers of a Kafka cluster send it to each other. Here it serves administrators, who abort a
-transaction that has no coordinator with it (KIP-664).
+Versions 1 and 2. In a Kafka cluster, brokers send this request to each other. Here, administrators send it to
+abort a transaction that has no coordinator (KIP-664).
 """
 
 from __future__ import annotations

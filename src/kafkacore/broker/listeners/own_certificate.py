@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cryptography import x509
 
 _VALID: Final = timedelta(days=365)
-#: Minimum remaining validity at the start of the broker; otherwise it creates a new certificate.
+#: If a certificate expires within this time after the start of the broker, the broker creates a new one.
 _LEFT: Final = timedelta(days=30)
 _FOLDER, _STORE, _AUTHORITY = "tls", "server.pem", "ca.pem"
 

@@ -33,8 +33,8 @@ logger = logging.getLogger(__name__)
 _LEFTOVERS = (DELETED_SUFFIX, ".tmp")
 _INDEX_SUFFIXES = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
 
-#: Numbers of bytes before a snapshot to search for the producers' recent batches. If some are not found, the
-#: next number is tried.
+#: How many bytes before a snapshot are searched for the producers' recent batches. If some batches are not
+#: found, the next number is tried.
 TAIL_SIZES = (1 << 20, 4 << 20, 16 << 20)
 
 
@@ -333,7 +333,7 @@ def _restore_recent_batches(loader: _Loader, producers: ProducerStateManager) ->
             ):
                 break
         except CorruptRecordError as error:
-            # A read of the damaged batch will fail as well.
+            # Only log the error, because a read of the damaged batch will fail, too.
             logger.error("%s: failed to restore the recent batches of producers: %s", loader.name, error)
             break
 

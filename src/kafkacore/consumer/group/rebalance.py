@@ -252,8 +252,8 @@ class Rebalance:
         else:
             kept = self._kept()
             gone = assigned.difference(kept)
-            # Mark the partitions again, because the subscription may have changed while the offsets were
-            # being committed.
+            # Mark the partitions as pending revocation again, because the subscription may have changed while
+            # the offsets were being committed.
             self._subscriptions.mark_pending_revocation(gone)
             if gone or self.protocol is RebalanceProtocol.EAGER:
                 error = self._revoke(gone, kept)
