@@ -167,13 +167,13 @@ def _given_by_file(arguments: argparse.Namespace) -> dict[str, str]:
         return read_properties(Path(config))
     if not hasattr(arguments, "client_profile"):
         return {}
-    # _password() also reads this attribute.
+    # Store the name of the profile, because _password() reads the attribute, too.
     arguments.client_profile = arguments.client_profile or os.environ.get(PROFILE_VARIABLE)
     return read_profile(arguments.client_profile) if arguments.client_profile else {}
 
 
 def _security_properties(arguments: argparse.Namespace, given: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties of a secure connection that the arguments determine."""
+    """Return the properties for TLS and SASL that follow from the arguments."""
     properties = {}
     if arguments.cafile:
         properties["ssl.ca.location"] = arguments.cafile

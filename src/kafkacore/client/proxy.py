@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 MAX_RESPONSE_BYTES: Final = 65_536
 #: SOCKS5's reply that the destination refuses the connection (RFC 1928).
 _SOCKS_REFUSED: Final = 5
-#: Maximum length of an error text of the proxy in a message.
+#: Maximum number of characters of the proxy's error text that a message contains.
 _MAX_REASON: Final = 200
 _MISSING: Final = "proxy_url needs python-socks 3 or newer: install kafkacore[proxy]"
 _END_OF_HEADERS: Final = b"\r\n\r\n"

@@ -37,7 +37,7 @@ class FetchBuffer:
         self._subscriptions = subscriptions
         self._initialize = initialize
         self._queue: deque[CompletedFetch] = deque()
-        #: Partitions whose position the last collect updated, with their previous position.
+        #: Partitions whose position the last call of :meth:`collect` updated, with their previous position.
         self._moved_from: dict[TopicPartition, FetchPosition] = {}
 
     def __iter__(self) -> Iterator[CompletedFetch]:
@@ -120,7 +120,7 @@ class FetchBuffer:
                     continue
                 more = self._collect_one(completed, take, moved)
                 if not self._queue or self._queue[0] is not completed:
-                    # A deserializer has unsubscribed, which removed this fetch.
+                    # A deserializer has called unsubscribe(), which removed this fetch from the queue.
                     continue
                 if completed.is_consumed:
                     self._queue.popleft()
@@ -137,7 +137,7 @@ class FetchBuffer:
         if update_positions:
             for partition, position in moved.items():
                 if not self._subscriptions.is_assigned(partition):
-                    # A deserializer has unsubscribed.
+                    # A deserializer has called unsubscribe().
                     continue
                 before = self._subscriptions.position(partition)
                 if before is not None:
@@ -157,8 +157,8 @@ class FetchBuffer:
                     completed.drain()
                     return True
             except KafkaError:
-                # Raise only after the records before the error have been returned, and only once. A fetch
-                # with an error and without records can be dropped.
+                # Raise the error only after the records before it have been returned, and only once. A
+                # fetch with an error and without records can be dropped.
                 if not moved and not completed.size_in_bytes:
                     self._queue.remove(completed)
                     completed.drain()
@@ -185,11 +185,11 @@ class FetchBuffer:
         return self._subscriptions.position(partition)
 
     def keep_moved(self) -> None:
-        """Confirm that the application has received the records of the last collect."""
+        """Confirm that the application has received the records of the last call of :meth:`collect`."""
         self._moved_from = {}
 
     def rewind(self) -> None:
-        """Move the positions back: the application did not receive the records of the last collect."""
+        """Undo the position updates of the last :meth:`collect`: the application did not get its records."""
         moved_from, self._moved_from = self._moved_from, {}
         for partition, position in moved_from.items():
             if self._subscriptions.is_assigned(partition) and self._subscriptions.position(partition):

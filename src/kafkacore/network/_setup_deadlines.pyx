@@ -44,9 +44,10 @@ cdef class SetupDeadlines:
         return <double> self.waiting[0][0] if self.waiting else INFINITY
 
     cdef KafkaChannel next_late(self, double now_ms):
-        """Return a channel to close now because of ``phase`` and ``reason``, or ``None``.
+        """Return a channel that has missed its deadline and must be closed, or ``None``.
 
-        A channel stays in the list until it has been closed, so that a Ctrl-C before that does not lose it.
+        The attributes ``phase`` and ``reason`` then describe what was late. A channel stays in the list until
+        it has been closed, so that a Ctrl-C before that does not lose it.
         """
         cdef KafkaChannel channel
         while self.waiting and <double> self.waiting[0][0] <= now_ms:
@@ -57,8 +58,8 @@ cdef class SetupDeadlines:
         return None
 
     cdef bint is_late(self, KafkaChannel channel, double now_ms) except -1:
-        # A deadline that was restarted, for the first frame or for a reauthentication, has a later entry of
-        # its own.
+        # The deadline may have been restarted, for the first frame or for a reauthentication. The channel
+        # then has a later entry in the list, and this entry is ignored.
         if channel.is_closed or channel.is_close_delayed or channel.setup_due_ms > now_ms:
             return False
         if not channel.is_ready:

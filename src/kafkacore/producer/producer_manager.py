@@ -69,7 +69,7 @@ class ProducerManager(Protocol):
         """
 
     def can_retry(self, batch: ProducerBatch, error: KafkaError, log_start_offset: int) -> bool:
-        """Return whether to retry a rejected batch, which has attempts and time left.
+        """Return whether to retry a rejected batch. The caller has checked that attempts and time are left.
 
         Parameters
         ----------

@@ -108,8 +108,8 @@ cdef class BatchHeader:
         """Read the fields. `whole_batch_size` has checked that all bytes of the batch are there."""
         cdef const uint8_t *at = data + position
         self.position = position
-        # The size has 64 bits, because `walk_headers` reads headers with any length: their batches need not
-        # be complete.
+        # The addition needs 64 bits: `walk_headers` also reads the headers of incomplete batches, and their
+        # length can be any int32.
         self.size_in_bytes = LOG_OVERHEAD + <Py_ssize_t> load_int32(at + LENGTH_AT)
         self.base_offset = load_int64(at + BASE_OFFSET_AT)
         self.magic = <int8_t> at[MAGIC_AT]

@@ -93,7 +93,7 @@ def kept_key(name: str) -> TopicSetting | None:
 
 
 def is_for_one_broker(name: str) -> bool:
-    """Whether a setting without effect can be set for one broker only."""
+    """Return whether a setting without effect can be set only per broker, not for all brokers at once."""
     return _bare(name) in _NAMES_FOR_ONE
 
 

@@ -42,7 +42,7 @@ class _Watch(DelayedOperation):
 
 
 class PendingAppends:
-    """Calls the callback of each append once, when it is safe, has failed or has timed out.
+    """Calls the callback of each append once, when the append is safe from loss, has failed or has timed out.
 
     Only the network thread may use it.
 
@@ -86,7 +86,10 @@ class PendingAppends:
         self._last_required = required
 
     def when_safe(self, timeout_ms: float, on_safe: OnSafe) -> None:
-        """Wait until all appends so far are safe. Like :meth:`add`, this may call ``on_safe`` at once."""
+        """Wait until all appends so far are safe from loss.
+
+        Like :meth:`add`, this method may call ``on_safe`` before it returns.
+        """
         self._wait(timeout_ms, on_safe)
 
     def _wait(self, timeout_ms: float, on_safe: OnSafe) -> None:
@@ -140,4 +143,4 @@ def _notify(on_safe: OnSafe, code: int) -> None:
         on_safe(code)
     except Exception:
         # An error in one callback must not affect the others.
-        logger.exception("failed to answer a request after a write of a coordinator")
+        logger.exception("failed to answer a request that waited for an append to a coordinator's topic")

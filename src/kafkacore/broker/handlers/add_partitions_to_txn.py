@@ -1,7 +1,7 @@
 """AddPartitionsToTxn: add partitions to transactions, or check that they were added (KIP-98, KIP-890).
 
-Versions 0 to 5. Producers use versions 0 to 3. Versions 4 and 5 are requests between brokers, which may add
-to several transactions or only check them.
+Versions 0 to 5. Producers use versions 0 to 3. Versions 4 and 5 are requests between brokers. They may name
+several transactions, and may ask only for the check.
 """
 
 from __future__ import annotations
@@ -84,12 +84,12 @@ class _Add:
             self._done(number, transactions.verify_partitions(*producer, partitions, node_id))
             return
         on_done = partial(self._added, number, partitions)
-        # As Kafka's TransactionVersion assumes, brokers send the request for clients of the newer protocol.
+        # As in Kafka's TransactionVersion, a request from a broker implies a client with version 2.
         client_version = 0 if self._is_of_client else 2
         transactions.add_partitions(*producer, partitions, node_id, client_version, on_done)
 
     def _refused(self, transactional_id: str, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
-        """Return the error code of each partition if any may not be added."""
+        """Return the error code of each partition if any of them may not be added, else an empty dict."""
         request, services, write = self._request, self._services, ACLOperation.WRITE
         names = {each.topic for each in partitions}
         if self._is_of_client:

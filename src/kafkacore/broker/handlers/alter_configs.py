@@ -121,7 +121,7 @@ def alter_all(
 
 
 class _Alterations(Generic[ResourceT]):
-    """The alterations of a request: the errors by resource, and the changes of the metadata log."""
+    """Alters the resources of a request. Collects their errors and the changes of the metadata log."""
 
     def __init__(self, resources: Sequence[ResourceT]) -> None:
         self._resources = resources

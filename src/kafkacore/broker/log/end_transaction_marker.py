@@ -12,7 +12,7 @@ from kafkacore.record.control import ControlRecordType, control_type
 from kafkacore.wire import Cursor, Writer
 
 _VERSION = 0
-#: Larger than the batch of a marker, in bytes.
+#: Size limit for the batch of a marker, in bytes. Every such batch is smaller.
 _BATCH_SIZE = 256
 
 
@@ -67,7 +67,7 @@ def read_marker(batch: RecordBatch) -> EndTransactionMarker | None:
     cursor = Cursor(record.value or b"")
     try:
         version = cursor.read_int16()
-        # Later versions only add fields.
+        # Later versions of the value only add fields, so they can be decoded as version 0.
         marker = EndTxnMarker.decode(cursor, _VERSION)
     except MalformedMessageError as error:
         raise CorruptRecordError(

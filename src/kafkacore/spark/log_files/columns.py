@@ -28,8 +28,8 @@ def plan_columns(schema: StructType, options: Mapping[str, str], corrupt_column:
     """
     given = {name.lower() for name in options}
     if corrupt_column not in schema.names or given.intersection(_FORMATS):
-        # With a key or value format, `plan_output` handles the column, which then also gets values that
-        # cannot be decoded.
+        # With a key or value format, `plan_output` plans the column for corrupt batches, too. In this case
+        # the column also contains values that cannot be decoded.
         return plan_output(schema, options)
     field = schema[corrupt_column]
     if field.dataType.simpleString() != "string" or not field.nullable:

@@ -13,7 +13,7 @@ MAX_IDLE = 8
 
 
 def drop_consumer(consumer: KafkaConsumer) -> None:
-    """Close a consumer without waiting for the broker, which would delay a task."""
+    """Close a consumer. Do not wait for the broker, because a wait would delay a task."""
     consumer.close(timeout_ms=0)
 
 

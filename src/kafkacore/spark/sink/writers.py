@@ -46,7 +46,7 @@ class KafkaTransactionMessage(WriterCommitMessage):
 
 
 class _Writer:
-    """Base of both writers, which writes at least once."""
+    """Base class of the batch writer and the streaming writer. It writes records at least once."""
 
     def __init__(self, options: SinkOptions, columns: SinkColumns) -> None:
         self._options = options
@@ -77,7 +77,7 @@ class KafkaBatchWriter(_Writer, DataSourceArrowWriter):  # type: ignore[misc]
         """Do nothing, because each task has waited until its records were acknowledged."""
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Do nothing, because written records cannot be removed. Messages of failed tasks are ``None``."""
+        """Do nothing, because written records cannot be removed."""
 
 
 # mypy reports a conflict, because PySpark's annotations declare that the base class gets rows.
@@ -105,7 +105,7 @@ class KafkaStreamWriter(_Writer, DataSourceStreamArrowWriter):  # type: ignore[m
         commit_batch(self._options, _transactions(messages), batchId)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's
-        """Abort the transactions of the tasks. Messages of failed tasks are ``None``.
+        """Abort the transactions of the tasks. A failed task has ``None`` in ``messages``.
 
         Without ``exactly.once``, written records cannot be removed.
         """
