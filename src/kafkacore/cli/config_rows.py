@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from kafkacore.admin import ConfigResourceType, KafkaAdminClient
 
 
-#: Sources of values that are set for a resource itself, and for the default of all brokers.
+#: Sources that DescribeConfigs reports for values that are set for the resource itself.
 _OWN = (
     "DYNAMIC_TOPIC_CONFIG",
     "DYNAMIC_BROKER_CONFIG",
@@ -17,8 +17,9 @@ _OWN = (
     "DYNAMIC_CLIENT_METRICS_CONFIG",
     "DYNAMIC_GROUP_CONFIG",
 )
+#: Source of values that are set as the default of all brokers.
 _DEFAULTS = ("DYNAMIC_DEFAULT_BROKER_CONFIG",)
-#: Columns of the table; the JSON has more.
+#: Columns of the printed table. The output with ``--json`` has more fields.
 COLUMNS = ("name", "config", "value", "source", "read_only")
 
 

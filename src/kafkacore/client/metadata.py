@@ -118,7 +118,7 @@ class Metadata:
                 self._want_partial_update()
 
     def set_need_all_topics(self, needed: bool) -> None:
-        """Include every topic that the client may describe, or, if not ``needed``, only the named topics."""
+        """Set whether to include every topic that the client may describe, or only the named topics."""
         with self._condition:
             if needed and not self._need_all_topics:
                 self._need_all_topics = True
@@ -200,7 +200,7 @@ class Metadata:
     # ---- Responses -----------------------------------------------------------------------------------------
 
     def bootstrap(self, nodes: Iterable[Node]) -> None:
-        """Start with the addresses that the user configured."""
+        """Use the bootstrap servers of the user as the nodes of the cluster until the first response."""
         with self._condition:
             self._bootstrap = Cluster.bootstrap(nodes)
             self._cluster = self._bootstrap

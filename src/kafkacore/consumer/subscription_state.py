@@ -164,8 +164,8 @@ class SubscriptionState:
         self.states: Mapping[TopicPartition, TopicPartitionState] = {}
         #: The topics subscribed to, for other threads; ``None`` without a subscription.
         self.subscribed: frozenset[str] | None = None
-        #: Whether there is a new position to compare with the leader epoch, although the metadata are
-        #: unchanged.
+        #: Whether a position was set that has not been compared with the partition's leader epoch yet. Such a
+        #: position needs the comparison even if the metadata are unchanged.
         self.has_unseen_positions = False
 
     # ---- Subscription ------------------------------------------------------------------------------------
@@ -245,7 +245,7 @@ class SubscriptionState:
         return all(tp.topic in self.subscription for tp in partitions)
 
     def mark_pending_revocation(self, partitions: Iterable[TopicPartition]) -> None:
-        """Stop returning records of ``partitions``, which will be revoked; unmark all other partitions."""
+        """Mark exactly ``partitions`` as about to be revoked, so that none of their records is returned."""
         going = set(partitions)
         for partition, state in self._assignment.items():
             state.pending_revocation = partition in going
@@ -496,7 +496,10 @@ class SubscriptionState:
     def awaits_validation(
         self, partition: TopicPartition, position: FetchPosition, leader_epoch: int | None = None
     ) -> bool:
-        """Return whether ``position`` awaits validation, if given by the leader with ``leader_epoch``."""
+        """Return whether ``position`` still awaits validation.
+
+        With ``leader_epoch``, the awaited validation must be that by the leader with this epoch.
+        """
         state = self._assignment.get(partition)
         return (
             state is not None

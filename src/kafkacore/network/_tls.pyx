@@ -64,8 +64,8 @@ cdef enum:
 # The fatal alert unexpected_message, as a record with 2 bytes of content.
 cdef const char *ALERT = b"\x15\x03\x03\x00\x02\x02\x0a"
 
-# All connections share this buffer. The thread does not release the GIL between reading the socket and
-# passing the bytes to the engine.
+# All connections can share this buffer, because the thread does not release the GIL between reading the
+# socket and passing the bytes to the engine.
 cdef unsigned char receive_buffer[RECEIVE_SIZE]
 
 
@@ -139,7 +139,7 @@ cdef class TlsTransportLayer(TransportLayer):
         result = self.flush()
         if result < 0:
             return KC_WRITE if result == -EAGAIN else result
-        # Check this now, because the peer's first frame may have arrived with the end of the handshake.
+        # Look for received bytes now: the peer's first frame may have arrived with the end of the handshake.
         self.has_pending_data = self.incoming.pending > 0
         return 0
 
@@ -348,7 +348,10 @@ cdef class TlsTransportLayer(TransportLayer):
         return self.report_written()
 
     cdef Py_ssize_t report_earlier(self) except? -1:
-        """Send the records of an earlier write. Return as ``report_written`` does, or 0 if there are none."""
+        """Send the records that an earlier write left, and return the result of ``report_written``.
+
+        Return 0 if there are no such records.
+        """
         return 0 if self.error is None and self.unsent is None else self.report_written()
 
     cdef Py_ssize_t report_written(self) except? -1:

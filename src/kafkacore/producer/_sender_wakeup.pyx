@@ -68,8 +68,8 @@ cdef class SenderWakeup:
             try:
                 self._wakeup()
             except BaseException:
-                # Reset the flag, because Ctrl-C may have prevented the system call. Without a wake-up, the
-                # record would not be sent.
+                # Ctrl-C may have prevented the wake-up, and then the record would not be sent. So wake the
+                # sender again, and let the next event do so, too.
                 self._is_pending = False
                 self._wakeup()
                 raise

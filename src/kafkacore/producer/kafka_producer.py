@@ -219,8 +219,8 @@ class KafkaProducer:
             The producer is closed, or was created before ``fork()``. Or it has a ``transactional_id``, and no
             transaction is open. If the transaction has failed, its error is raised instead.
         """
-        # An instance has the compiled method as an attribute, which hides this method, unless a subclass
-        # overrides it.
+        # Most instances have an attribute ``send`` with the compiled method, which hides this method. This
+        # method serves subclasses that override it.
         if getattr(self, "_record_sender", None) is None:
             raise IllegalStateError("KafkaProducer.__init__() has not been called")
         return self._record_sender.send(topic, value, key, headers, partition, timestamp_ms)

@@ -106,7 +106,7 @@ class ProducerIdState:
         if sequences is None:
             sequences = self.sequences[batch.topic_partition] = PartitionSequences()
         producer_id, producer_epoch = self.producer_id, self.producer_epoch
-        # This is the code of is_of(), inlined because it runs for every batch.
+        # Repeat the condition of is_of(). A call would be slow, because this method runs for every batch.
         if not sequences.in_flight and (
             sequences.producer_epoch != producer_epoch or sequences.producer_id != producer_id
         ):

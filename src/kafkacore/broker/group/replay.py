@@ -24,7 +24,7 @@ _OFFSET_COMMIT_KINDS = (_OFFSET_COMMIT_KIND, _LEGACY_KIND)
 
 
 class LoadedPartition(NamedTuple):
-    """Offsets and groups of a partition."""
+    """Offsets and groups in a partition of ``__consumer_offsets``."""
 
     offsets: PartitionOffsets
     groups: dict[str, GroupMetadataValue]

@@ -15,7 +15,7 @@ from kafkacore.broker.log.reading import LogOffsetMetadata
 cdef enum:
     NO_TIMESTAMP = -1
 
-# Creates a named tuple without the Python call of its own __new__.
+# Creates a named tuple without calling the __new__ of its class, which is a slower Python function.
 cdef object new_tuple = tuple.__new__
 
 

@@ -122,7 +122,7 @@ class LogManager:
         self._files = OpenFiles(self._disk, max_open_files)
         self._flush = flush
         self._default_config = default_config or {}
-        # Held for changes. Topics are read without it, because a change replaces the whole mapping.
+        # Changes need this lock. Reading the topics does not, because a change replaces the whole mapping.
         self._lock = RLock()
         self._topics: Mapping[str, TopicState] = MappingProxyType({})
         self._logs: dict[TopicPartition, UnifiedLog] = {}
@@ -200,7 +200,7 @@ class LogManager:
             self._flusher.schedule(lambda: self._remove_folders(None, deleted))
         self.checkpoint()
         if not self._is_same_boot and not self._offline:
-            # From now on the next start can trust the indexes, unless the machine was restarted meanwhile.
+            # Write the boot id, by which the next start decides whether it can trust the indexes.
             checkpoints.write_boot(disk, data_dir)
 
     def _sync_recovered(self) -> None:
@@ -589,7 +589,7 @@ class LogManager:
         """Write the recovery point and the log start offset of each log to the checkpoint files."""
         with self._lock:
             logs = dict(self._logs)
-            # Offline logs keep their last entries, because recovery at the next start depends on them.
+            # Keep the checkpoint entries of offline logs, because recovery at the next start needs them.
             recovery_points = self._offline_entries(checkpoints.RECOVERY_POINT_FILE)
             log_starts = self._offline_entries(checkpoints.LOG_START_OFFSET_FILE)
             recovery_points |= {tp: log.recovery_point for tp, log in logs.items()}

@@ -1,7 +1,7 @@
 """Restores the transaction indexes of a log at a start.
 
-The entries of an index are not covered by a checksum, and after a loss of power the last ones may be missing.
-Both are repaired by a replay of the batches, which yields the same entries again.
+The entries of an index have no checksum, and after a loss of power the last entries may be missing. A replay
+of the batches yields the same entries again, so it replaces damaged entries and restores missing ones.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ class TransactionRecovery:
             try:
                 segment.transaction_index.check(segment.base_offset, end)
             except CorruptRecordError as error:
-                # The index is also invalid if the process was killed between the writes of an entry and of
-                # its marker.
+                # Not every invalid index is damaged: the process may have been killed after it wrote an entry
+                # and before it wrote the abort marker.
                 name = segment.transaction_index.path.name
                 logger.warning("%s: rebuilding %s: %s", log_name, name, error.reason)
                 self._damaged.add(segment)
@@ -99,7 +99,7 @@ class TransactionRecovery:
             found = index.entries() if is_sound else []
             entries = [one for one in found if one.last_offset < kept_until]
             entries += aborted
-            # If the replay stopped at damaged batches, the entries after them stay.
+            # If the replay stopped at damaged batches, keep the entries of markers after these batches.
             kept_from = max(replayed_to, kept_until)
             entries += [one for one in found if kept_from <= one.last_offset < self._log_end_offset]
             if entries != found or not index.has_exactly(len(entries)):

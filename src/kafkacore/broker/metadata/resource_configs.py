@@ -47,7 +47,10 @@ class ResourceConfigs:
         return [_record(kind, name, key, value) for key, value in (changed | removed).items()]
 
     def change(self, kind: int, name: str, changes: Sequence[Change]) -> list[ConfigRecord]:
-        """Return the records that change individual values of a resource; otherwise like :meth:`replace`."""
+        """Return the records that change individual values of a resource.
+
+        The checks and errors are those of :meth:`replace`.
+        """
         configs = dict(self.of(kind, name))
         for change in changes:
             apply_change(change, configs, kind)

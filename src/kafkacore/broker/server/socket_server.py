@@ -241,7 +241,7 @@ class SocketServer:
     # ---- Nodes ----------------------------------------------------------------------------------------
 
     def close_node(self, node_id: int) -> None:
-        """Stop listening for a node, and close its connections."""
+        """Close the listeners and the connections of a node."""
         for opened in [each for each in self._listeners.values() if each.node_id == node_id]:
             self._selector.unregister_listener(opened.id)
             del self._listeners[opened.id]

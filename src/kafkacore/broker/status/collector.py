@@ -129,7 +129,7 @@ class StatusCollector:
         self._lock = Lock()
         self._last: Snapshot | None = None
         self._fresh_until_ms = 0.0
-        # These counts are taken before the first request, so that records from earlier runs do not count.
+        # Take the first counts before clients send requests. Records from earlier runs then do not count.
         self._history = History(self._counts(is_first=True))
 
     def snapshot(self) -> Snapshot | None:

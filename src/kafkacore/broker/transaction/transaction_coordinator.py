@@ -1,8 +1,8 @@
 """The coordinator of transactional producers, as the request handlers use it.
 
-A change of state is appended and applied at once, and the response waits until it is safe, so two requests
-never work on the same state. The rules are those of Kafka's ``TransactionCoordinator`` (KIP-98, KIP-360,
-KIP-890).
+A change of state is appended to the log and applied at once, so two requests never work on the same state.
+The response waits until the change is safe from loss. The rules are those of Kafka's
+``TransactionCoordinator`` (KIP-98, KIP-360, KIP-890).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class ProducerIdAndEpoch(NamedTuple):
 
 
 class TransactionFigures(NamedTuple):
-    """Numbers of transactional ids and of open transactions, and when the oldest of these began."""
+    """Numbers of transactional ids and open transactions, and start of the oldest open transaction."""
 
     id_count: int
     open_count: int
@@ -273,7 +273,7 @@ class TransactionCoordinator:
             )
             self._park(transactional_id, again, lambda: on_done(ConcurrentTransactionsError.errno))
         elif metadata.state is TransactionState.ONGOING and metadata.partitions.issuperset(partitions):
-            # The request that added the partitions may not be answered yet, so wait until they are safe.
+            # An unanswered request may have added the partitions, so wait until its write is safe from loss.
             self._log.when_safe(transactional_id, on_done)
         else:
             now_ms = self._clock.wall_ms()
@@ -376,7 +376,7 @@ class TransactionCoordinator:
         self._decide(prepared, lambda code: on_done(code, NO_PRODUCER if code else identity))
 
     def _decide(self, prepared: TransactionMetadata, on_decided: Callable[[int], None]) -> None:
-        """Write the outcome of a transaction, and complete the transaction when the outcome is safe."""
+        """Write the outcome of a transaction. Complete the transaction when the write is safe from loss."""
 
         def on_safe(code: int) -> None:
             on_decided(code)
@@ -389,7 +389,7 @@ class TransactionCoordinator:
         if metadata is None or metadata.state not in PREPARED:
             return
         if code == CoordinatorNotAvailableError.errno:
-            # The disk is slow, but the record may still become safe, so continue to wait.
+            # The disk is slow, but the write may still become safe from loss, so continue to wait.
             self._log.when_safe(transactional_id, partial(self._complete_when_safe, transactional_id))
         elif not code:
             self._markers.complete(metadata)
@@ -566,8 +566,8 @@ def _while_prepared(
     if metadata.producer_id != producer.producer_id:
         return InvalidProducerIdMappingError()
     if metadata.producer_epoch == producer.epoch:
-        # The request ends the next transaction, whose records were not sent. Kafka answers
-        # PRODUCER_FENCED, after which the producer cannot be used any more.
+        # The request ends the transaction after the prepared one, of which no record was sent. Let the
+        # producer retry. Kafka answers PRODUCER_FENCED, after which the producer cannot be used any more.
         return ConcurrentTransactionsError()
     if metadata.producer_epoch != producer.epoch + 1:
         return ProducerFencedError()

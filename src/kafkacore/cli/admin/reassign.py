@@ -128,10 +128,11 @@ def _add_plan(action: argparse.ArgumentParser) -> None:
         "--replica-alter-log-dirs-throttle",
         type=natural,
         metavar="BYTES",
-        help="limit the traffic between the log directories of a broker likewise (default: no limit)",
+        help="limit the traffic between the log directories of each broker to this many bytes per second, "
+        "until `verify` removes the limit (default: no limit)",
     )
     action.add_argument(
-        "--rollback", type=Path, metavar="FILE", help="write the current replicas to this file, to move back"
+        "--rollback", type=Path, metavar="FILE", help="write a file for `plan` that moves the replicas back"
     )
 
 
@@ -233,8 +234,8 @@ def proposed(
     topics:
         Names of the topics.
     clock:
-        Source of the first brokers, which are random so that the first partitions of many topics are not all
-        on the same ones.
+        Source of random numbers. The first broker of each topic is random. Otherwise, the first partitions
+        of many topics would all be on the same brokers.
 
     Raises
     ------

@@ -99,8 +99,8 @@ class NativeHeartbeatSender:
             if of_round == self._round:
                 on_answer(answer)
 
-        # A native heartbeat has no request timeout. Another coordinator would continue the session, so a
-        # coordinator that does not respond must be detected before the session expires.
+        # A native heartbeat has no request timeout, so this limit detects a silent coordinator. It must do so
+        # before the session expires, because another coordinator can then continue the session.
         silence_ms = min(session_timeout_ms, self._client.request_timeout_ms + interval_ms)
         if not self._client.begin_heartbeats(node, self._heartbeat, request, interval_ms, silence_ms, report):
             return False

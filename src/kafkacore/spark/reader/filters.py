@@ -179,7 +179,7 @@ def _and_offset(narrowing: Narrowing, condition: Filter) -> tuple[Narrowing, boo
 
 
 def _offset_bounds(condition: Filter) -> tuple[int, int] | None:
-    """Return the first offset that satisfies the filter, and the offset after the last one."""
+    """Return the bounds of the offsets that satisfy the filter. The upper bound is exclusive."""
     value = getattr(condition, "value", None)
     if isinstance(condition, In) and value and all(type(one) is int for one in value):
         return min(value), max(value) + 1

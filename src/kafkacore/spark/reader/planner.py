@@ -200,7 +200,10 @@ class OffsetPlanner:
             )
 
     def _at_times(self, timestamps: Mapping[TopicPartition, int], which: str) -> Offsets:
-        """Return the first offset at or after each time. -2 and -1 stand for the earliest and the latest."""
+        """Return the first offset at or after each time.
+
+        The times -2 and -1 stand for the earliest and the latest offset.
+        """
         times = {tp: time for tp, time in timestamps.items() if time >= 0}
         answer = self._consumer.offsets_for_times(times) if times else {}
         found = {tp: match.offset for tp, match in answer.items() if match is not None}
