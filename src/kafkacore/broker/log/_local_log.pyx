@@ -1,4 +1,4 @@
-"""The segments of a log, and appends to the last one. The code follows Kafka's ``LocalLog``."""
+"""The segments of a log, and appends to its active segment. The code follows Kafka's ``LocalLog``."""
 
 from libc.stdint cimport int32_t, int64_t
 

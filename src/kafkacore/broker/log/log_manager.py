@@ -398,7 +398,7 @@ class LogManager:
             # The folders must be durable before the topic is added to the list of topics.
             self._disk.fsync_dir(self.data_dir)
             with self._lock:
-                # Another thread may have changed the topic's configs meanwhile.
+                # Another thread may have changed the topic's configs while the lock was not held.
                 topic = self._topics.get(topic.name, topic)._replace(partition_count=topic.partition_count)
                 self._replace_topics({**self._topics, topic.name: topic})
                 self._logs.update((place, log) for place, log in made.items() if log is not None)
@@ -480,7 +480,7 @@ class LogManager:
             try:
                 folders = self._rename_deleted(topic)
             except OSError as error:
-                # The topic is deleted nevertheless. The next start removes its folders.
+                # The topic is deleted although its folders remain. The next start removes them.
                 logger.warning("topic %s: failed to remove its folders: %s", name, error)
                 return
         self._flusher.schedule(lambda: self._remove_folders(topic.topic_id, folders))

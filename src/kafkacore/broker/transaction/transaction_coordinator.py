@@ -240,7 +240,7 @@ class TransactionCoordinator:
         client_version: int,
         on_done: Callable[[int], None],
     ) -> None:
-        """Add partitions to a transaction, which begins with the first one.
+        """Add partitions to a transaction. The first addition begins the transaction.
 
         Parameters
         ----------

@@ -147,7 +147,7 @@ def _configs(options: SinkOptions, query_id: str) -> Config:
 
 def _initialize(producer: KafkaProducer) -> None:
     try:
-        # This aborts the transaction of an earlier attempt, and fences the attempt if it still runs.
+        # The call aborts the transaction of an earlier attempt, and fences the attempt if it still runs.
         producer.init_transactions()
     except UnsupportedVersionError as error:
         raise ExactlyOnceError(
