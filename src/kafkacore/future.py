@@ -119,7 +119,7 @@ class Future(ABC):  # noqa: B024 - an ABC, so that the clients' futures can be r
         return self.add_callback(f, *args, **kwargs).add_errback(f, *args, **kwargs)
 
     def chain(self, future: Completable) -> Self:
-        """Complete ``future`` with the value or the error of this one. Returns this one."""
+        """Complete ``future`` with the value or the error of this future. Returns this future."""
         return self.add_callback(future.success).add_errback(future.failure)
 
     def _complete(self, value: Any, error: BaseException | None) -> None:

@@ -49,7 +49,8 @@ if TYPE_CHECKING:
     from kafkacore.broker.process.process import BrokerProcess
 
 TOPIC, PARTITIONS = "flights", 6
-#: Topic to which Spark copies the flights with ``--exactly-once``, and the producer's transactional id.
+#: With ``--exactly-once``: the topic to which Spark copies the flights, and the transactional id of the
+#: producer that sends the flights.
 COPY, TRANSACTIONAL_ID = "flights-once", "kafkacore-demo"
 RECORDS_PER_TRANSACTION = 10_000
 #: Name of the user who logs in if the security protocol uses SASL.
@@ -264,7 +265,7 @@ def add_parser(commands: Commands[CommandParser]) -> None:
         type=str.upper,
         choices=SECURITY_PROTOCOLS,
         default="PLAINTEXT",
-        help="protocol of the broker (default: PLAINTEXT); the demo creates what the protocol needs",
+        help="protocol of the broker (default: PLAINTEXT); the demo creates the certificate and the password",
     )
     parser.add_argument("--json", action="store_true", help="print the summary as JSON, without progress")
 
@@ -437,7 +438,7 @@ def _records_in_topic(settings: Config, topic: str, in_transactions: bool) -> in
         first, last = consumer.beginning_offsets(partitions), consumer.end_offsets(partitions)
         if not in_transactions:
             return sum(last[tp] - first[tp] for tp in partitions)
-        # Markers and aborted records have offsets, too, so that the records must be read.
+        # Markers and aborted records have offsets too, so only reading shows the number of committed records.
         consumer.assign(partitions)
         count = 0
         while any(consumer.position(tp) < last[tp] for tp in partitions):

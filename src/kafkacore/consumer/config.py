@@ -213,7 +213,7 @@ CONSUMER_SETTINGS: Final = table(
             "them yourself if none may be lost. Without a `group_id` nothing is committed."),
     setting("auto_commit_interval_ms", 5000, finite(0),
             "Time between two automatic commits, in milliseconds, if `enable_auto_commit` is "
-            "true. After a crash, records of that time may be read twice."),
+            "true. After a crash, records read since the last commit may be read again."),
     setting("default_offset_commit_callback", None, _callback,
             "Function that is called after each automatic commit, and after `commit_async()` "
             "without a callback, with the offsets and the error (`None` on success)."),

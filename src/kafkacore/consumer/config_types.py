@@ -106,7 +106,7 @@ class ConsumerConfig(ClientConfig, total=False):
 
     auto_commit_interval_ms: float
     """Time between two automatic commits, in milliseconds, if `enable_auto_commit` is true. After a crash,
-    records of that time may be read twice."""
+    records read since the last commit may be read again."""
 
     default_offset_commit_callback: Callable[..., object] | None
     """Function that is called after each automatic commit, and after `commit_async()` without a callback,

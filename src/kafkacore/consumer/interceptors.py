@@ -28,7 +28,7 @@ class ConsumerInterceptor:
     """
 
     def on_poll(self) -> None:
-        """Handle the start of a poll: of ``poll()``, of ``poll_arrow()``, or by an iteration."""
+        """Handle the start of a poll by ``poll()``, ``poll_arrow()`` or an iteration."""
 
     def on_consume(self, records: Records) -> Records:
         """Return the records that ``poll()`` or an iteration returns instead of ``records``.

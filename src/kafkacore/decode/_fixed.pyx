@@ -19,7 +19,7 @@ cdef enum:
 
 
 cdef class _View:
-    """The buffer of an object, acquired as long as this view exists. For None, data is NULL and size 0."""
+    """A view that holds the buffer of an object until it is freed. For None, data is NULL and size 0."""
 
     cdef Py_buffer buffer
     cdef const uint8_t *data

@@ -152,7 +152,7 @@ class _AvroDecoder:
         self._fields[schema_id] = [field.name for field in fields_of(writer).fields]
 
     def _resolve(self, schema_id: int) -> None:
-        """Look up a schema id that the reader found in a value, and add its program to the reader."""
+        """Look up the schema with an id that the reader found, and add its compiled program to the reader."""
         assert self._registry is not None, "only framed values have a schema id"
         writer, reason = self._registry.schema(schema_id)
         if writer is not None:
@@ -176,8 +176,8 @@ class _AvroDecoder:
         except ColumnTooLargeError as error:
             if count > 1:
                 raise
-            # A single value would not fit in another attempt either. Do not raise an exception, because it
-            # would stop the query at this value each time.
+            # This one value exceeds the maximum size of a column, so another attempt cannot succeed. Return
+            # the value as malformed, because an exception would stop the query at this value each time.
             return one_too_large(self._schema, error)
         if bad is None:
             return Decoded(columns)

@@ -10,7 +10,7 @@ from kafkacore.wire._cursor cimport Cursor
 from kafkacore.wire._writer cimport Writer
 
 cdef enum:
-    # First version that has the field or the encoding in Apache Kafka's message definition.
+    # First version of Produce that has the named field or encoding in Apache Kafka's message definition.
     LOG_START_OFFSET_FROM = 5
     RECORD_ERRORS_FROM = 8
     FLEXIBLE_FROM = 9

@@ -122,8 +122,8 @@ class IdempotenceManager:
                 self._request_bump(batch.topic_partition)
             return True
         if isinstance(error, UnknownProducerIdError):
-            # Every batch of the partition gets this error. The first error resets the sequence numbers of all
-            # these batches.
+            # The broker returns UNKNOWN_PRODUCER_ID for every batch of the partition. The first of these
+            # errors resets the sequence numbers of all the batches.
             if log_start_offset >= 0 and not batch.sequence_has_been_reset:
                 self._request_bump(batch.topic_partition)
             return True

@@ -79,9 +79,10 @@ class Batches(Protocol):
     def records(self) -> RecordAppender: ...
     @property
     def sender_wakeup(self) -> SenderWakeup: ...
-    #: Partitions with waiting batches, and incomplete batches.
+    #: Partitions with waiting batches.
     @property
     def active(self) -> Mapping[PartitionQueue, None]: ...
+    #: Incomplete batches.
     @property
     def incomplete(self) -> Mapping[ProducerBatch, None]: ...
 
@@ -225,7 +226,7 @@ class TransactionManager:
         with self.lock:
             self._refuse_outside("send()")
             if self.is_version_2:
-                # The first produce request adds the partition at the coordinator.
+                # With version 2, the first produce request to the partition adds it to the transaction.
                 self._started = True
                 self._partitions.add(topic_partition)
             elif topic_partition not in self._partitions and topic_partition not in self._pending_partitions:
@@ -596,7 +597,7 @@ class TransactionManager:
         self._become(State.READY)
 
     def forget_initialization(self, error: KafkaError) -> None:
-        """Allow another ``init_transactions()`` after a failure. An administrator may grant the rights."""
+        """Allow another ``init_transactions()`` after an authorization error: rights may be granted later."""
         self._become(State.ABORTABLE_ERROR, error)
         self._become(State.UNINITIALIZED)
         self._fail_waiting(error)
@@ -644,7 +645,7 @@ class TransactionManager:
 
     def _set_producer_id_and_epoch(self, producer_id: int, producer_epoch: int) -> None:
         logger.info(
-            "transactional_id=%r: producer id %d, epoch %d",
+            "transactional_id=%r now has producer id %d and epoch %d",
             self.transactional_id,
             producer_id,
             producer_epoch,

@@ -1,6 +1,6 @@
 """The states of a transactional producer and the transitions between them.
 
-They are those of Apache Kafka 4.3's ``TransactionManager.State`` (KIP-98, 360).
+States and transitions are those of Apache Kafka 4.3's ``TransactionManager.State`` (KIP-98, 360).
 """
 
 from __future__ import annotations

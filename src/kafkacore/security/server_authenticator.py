@@ -252,8 +252,8 @@ def _handshake_answer(header: RequestHeader, error_code: int, mechanisms: list[s
 
 def _frame(message: ResponseMessage, header: RequestHeader) -> list[bytes]:
     pieces = encode_response(message, header.request_api_version, header.correlation_id)
-    # The pieces are joined, because an error may keep the frame and must not contain a memoryview, which
-    # cannot be pickled.
+    # Join the pieces of the frame. An error may keep a reference to the frame, and an error that contains a
+    # memoryview cannot be pickled.
     return [b"".join(pieces)]
 
 

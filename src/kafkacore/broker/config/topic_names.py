@@ -33,7 +33,7 @@ def validate(name: str) -> None:
 
 
 def colliding(name: str, existing: Iterable[str]) -> str | None:
-    """Return an existing topic whose name is the same in metrics, where ``.`` and ``_`` do not differ."""
+    """Return an existing topic that collides with ``name`` in metrics, where ``.`` and ``_`` are the same."""
     if "." not in name and "_" not in name:
         return None
     folded = name.replace(".", "_")

@@ -170,7 +170,7 @@ class CoordinatorLog(Generic[LoadedT]):
         topic_id = None if topic is None else topic.topic_id
         if topic_id == self._topic_id:
             return
-        # Set this first: a client whose request fails below may retry at once and call this method again.
+        # Set the id first: a client whose request fails below may retry at once and call this method again.
         self._topic_id = topic_id
         for number in range(len(self._partitions)):
             self._unload(number)
@@ -330,7 +330,7 @@ class CoordinatorLog(Generic[LoadedT]):
         Parameters
         ----------
         key:
-            A key that has passed :meth:`check` in the same turn of the network thread.
+            A key that has passed :meth:`check` in the same iteration of the network thread.
         batch:
             At least one record.
         on_safe:
@@ -374,7 +374,7 @@ class CoordinatorLog(Generic[LoadedT]):
             for offset, record in enumerate(batch, info.first_offset):
                 self._state.apply(number, record, offset, producer_id)
         except Exception:
-            # This is a bug in the coordinator, and part of the batch may have been applied.
+            # The exception is a bug in the coordinator. A part of the batch may have been applied.
             self._fail(number, "a record could not be applied")
             raise
         timeout_ms = self.topic.append_timeout_ms
@@ -458,7 +458,7 @@ class CoordinatorLog(Generic[LoadedT]):
         try:
             self._state.end_transaction(number, marker.producer_id, marker.commit, info.last_offset)
         except Exception:
-            # This is a bug in the coordinator, and part of the transaction may have been applied.
+            # The exception is a bug in the coordinator. A part of the transaction may have been applied.
             self._fail(number, "the end of a transaction could not be applied")
             raise
         required = info.last_offset + 1
@@ -467,7 +467,7 @@ class CoordinatorLog(Generic[LoadedT]):
         return log, required
 
     def has_open_transaction(self, key: str, producer: Producer) -> bool:
-        """Return whether a producer has an open transaction, in its epoch, in the key's partition."""
+        """Return whether a producer has an open transaction, in its current epoch, in the key's partition."""
         return self._active(self.partition_for(key)).log.has_open_transaction(*producer)
 
     def _watched(self, number: int, on_safe: OnSafe) -> OnSafe:

@@ -219,7 +219,7 @@ class Rebalancer:
     # ---- Assignments ----------------------------------------------------------------------------------
 
     def sync_received(self, group: ClassicGroup, member_id: str) -> None:
-        """Note that a member has sent a SyncGroup."""
+        """Record that a member has sent SyncGroup."""
         group.pending_syncs.discard(member_id)
         self.sync_purgatory.check_and_complete(group.group_id)
 
@@ -240,7 +240,7 @@ class Rebalancer:
             group.delayed_sync = None
 
     def assign(self, group: ClassicGroup, assignments: Mapping[str, bytes], leader_id: str) -> None:
-        """Persist the leader's assignments, and send them to the members when they cannot be lost."""
+        """Persist the leader's assignments, and send them to the members once they can no longer be lost."""
         missing = [one.member_id for one in group if one.member_id not in assignments]
         if missing:
             logger.warning(

@@ -1,7 +1,7 @@
 """CreateTopics: create topics with their partitions and settings.
 
 Versions 2 to 7. All virtual nodes share one log, so a replication factor neither costs disk space nor
-protects data; it only determines which nodes may lead a partition. The default (-1) is every node.
+protects data; it only determines which nodes may lead a partition. The default (-1) means all nodes.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def _create(
 
     if request.message.validate_only:
         checked = services.topics.check_new(topic.name, partition_count, configs)
-        # As in Kafka, a validation counts as a creation.
+        # As in Kafka, a request that is only validated counts against the quota like a creation.
         record_mutation()
         answer(result_of(ZERO_UUID, checked))
         return

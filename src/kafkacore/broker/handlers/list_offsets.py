@@ -138,9 +138,10 @@ _NOTHING = TimestampAndOffset(UNKNOWN, UNKNOWN, UNKNOWN)
 
 
 def offset_of(log: UnifiedLog, timestamp: int, read_committed: bool) -> TimestampAndOffset:
-    """Return the first record at or after ``timestamp``, or the offset with this name; -1 is unknown.
+    """Return the first record at or after ``timestamp``, or the offset that a special timestamp stands for.
 
-    As in Kafka's ``fetchOffsetForTimestamp``, the offset is unknown if consumers cannot read the record yet.
+    All fields are -1 if there is no such record, or if consumers cannot read the record yet, as in Kafka's
+    ``fetchOffsetForTimestamp``.
     """
     limit = log.last_stable_offset if read_committed else log.high_watermark
     if timestamp == OffsetSpec.LATEST:

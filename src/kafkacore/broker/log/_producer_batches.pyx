@@ -34,7 +34,7 @@ cdef enum:
     FIRST_SEQUENCE_AT = 0
     LAST_SEQUENCE_AT = 1
 
-# Creates a named tuple without the Python call of its own __new__.
+# Creates a named tuple without calling the __new__ of its class, which is a Python function.
 cdef object new_tuple = tuple.__new__
 
 
@@ -68,7 +68,8 @@ cdef class ProducerBatches:
     # a dict takes quadratic time if its first item is removed again and again.
     cdef object _open
     cdef Py_ssize_t _open_count
-    # First offsets of the open transactions, and of those whose marker is not below the high watermark yet.
+    # First offsets of open transactions, and of ended transactions whose marker is not below the high
+    # watermark yet.
     cdef object _unstable
     # (offset of the marker, first offset) of the transactions whose marker is not below the high watermark
     # yet, in the order of the markers.
@@ -134,7 +135,7 @@ cdef class ProducerBatches:
             five batches. Or an earlier batch of a producer without an entry still waits for the transaction
             coordinator.
         InvalidTxnStateError
-            The producer has an open transaction, of which the batch is not a part.
+            The producer has an open transaction, but the batch is not transactional.
         """
         cdef int64_t epoch
         cdef int64_t last_sequence = NO_SEQUENCE
@@ -247,7 +248,7 @@ cdef class ProducerBatches:
                 self.first_unstable_offset = base_offset
 
     cdef object entry_in_epoch(self, int64_t producer_id, int16_t producer_epoch):
-        """Return the entry of a producer. In a new epoch it has no batches, but keeps its transaction."""
+        """Return the entry of a producer. A new epoch removes its batches, but keeps its open transaction."""
         entry = self.entries.get(producer_id)
         if entry is None:
             entry = self.entries[producer_id] = ProducerStateEntry(producer_id, producer_epoch, NO_OFFSET)
@@ -279,8 +280,8 @@ cdef class ProducerBatches:
         coordinator_epoch:
             Epoch of the transaction coordinator that sends the marker.
         transaction_version:
-            Value of ``transaction.version`` for the transaction. From 2 on, the epoch of the marker is above
-            that of the transaction, unless that is the largest epoch.
+            Value of ``transaction.version`` for the transaction. From 2 on, the marker has a higher epoch
+            than the transaction, unless the transaction has the largest possible epoch.
 
         Raises
         ------
@@ -313,9 +314,9 @@ cdef class ProducerBatches:
             )
 
     def aborted_by(self, int64_t producer_id, int64_t marker_offset):
-        """Return the open transaction of a producer as aborted by a marker, or ``None`` if none is open.
+        """Return the transaction that a marker aborts, or ``None`` if the producer has no open transaction.
 
-        Called before :meth:`end_transaction`.
+        Call this before :meth:`end_transaction`.
         """
         cdef int64_t stable = marker_offset + 1
         entry = self.entries.get(producer_id)

@@ -37,7 +37,7 @@ cdef class SegmentAppender:
         Configuration of the topic.
     created_ms:
         Wall-clock time of creation, in milliseconds since the epoch. The age of a segment whose records have
-        no timestamps counts from there.
+        no timestamps is measured from this time.
     """
 
     def __init__(self, file, int64_t size, OffsetIndex offset_index, TimeIndex time_index,

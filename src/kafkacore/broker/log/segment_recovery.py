@@ -78,7 +78,7 @@ def recover_segment(segment: LogSegment, recovery_point: int, *, trusts_indexes:
     damage: CorruptRecordError | None = None
     position = known.position
     try:
-        # Read without verifying CRCs up to the batch that reaches the recovery point.
+        # Read only the headers of the batches below the recovery point, and do not verify their CRCs.
         below = segment.headers(position, expected_offset=next_offset) if next_offset < recovery_point else ()
         for headers in below:
             kept = [header for header in headers if header.last_offset < recovery_point]

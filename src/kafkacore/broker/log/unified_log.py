@@ -178,7 +178,7 @@ class UnifiedLog:
         #: Segment, position and offset of the high watermark.
         self.high_watermark_metadata = self._local.log_end_metadata
         self._transactions.on_high_watermark(self.high_watermark)
-        # The folder of a log that has never had a record counts as dirty, because a start does not sync it.
+        # The folder of a log that has never had a record counts as dirty, because opening does not sync it.
         self._is_folder_dirty = not loaded.is_synced or not loaded.log_end_offset
 
     @property
@@ -193,9 +193,13 @@ class UnifiedLog:
 
     @property
     def last_stable_offset(self) -> int:
-        """End of what a read-committed consumer may read. Without open transactions, the high watermark."""
-        # Read the high watermark first. If it were read second, a transaction could begin, and the high
-        # watermark could pass its first records, between the two reads. The result would include them.
+        """Offset up to which a read-committed consumer may read.
+
+        Without open transactions, it equals the high watermark.
+        """
+        # Read the high watermark before the first unstable offset. In the other order, a transaction could
+        # begin between the two reads, and the high watermark could pass the transaction's first records.
+        # The result would then include these records.
         high_watermark = self.high_watermark
         unstable = self._transactions.first_unstable_offset
         if unstable is None or unstable >= high_watermark:
@@ -278,7 +282,7 @@ class UnifiedLog:
 
     def append_validated(self, validated: ValidatedBatch, now_ms: int) -> LogAppendInfo:
         """Append the result of :meth:`validate`. Raises the same errors as :meth:`append`."""
-        # One long function without helpers, because every produce request runs it.
+        # Every produce request runs this code, so it is one long function without calls of helpers.
         batch, _, max_timestamp, is_append_time = validated
         if is_append_time:
             max_timestamp = now_ms
@@ -405,8 +409,8 @@ class UnifiedLog:
     def _indexed(self, aborted: AbortedTransaction | None) -> Iterator[None]:
         """Add an aborted transaction to the index of the active segment, before its marker is appended.
 
-        In this order, a full disk leaves neither of them. A start after a crash drops the entry if its marker
-        is missing.
+        If the disk is full, neither the entry nor the marker remains. The next start after a crash drops an
+        entry whose marker is missing.
         """
         if aborted is None:
             yield
@@ -426,7 +430,7 @@ class UnifiedLog:
             raise
 
     def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool:
-        """Whether a producer has an open transaction in the log, and this is the producer's current epoch."""
+        """Whether a producer has an open transaction, and ``producer_epoch`` is its current epoch."""
         with self._lock:
             return self._transactions.has_open_transaction(producer_id, producer_epoch)
 
@@ -448,8 +452,8 @@ class UnifiedLog:
 
     def _roll(self, now_ms: int) -> None:
         """Start a new segment at the log end offset."""
-        # Write the epochs and the producer snapshot before the new segment, so that a start need not read
-        # older segments for them.
+        # Write the epochs and the producer snapshot before the new segment, so that the next start of the
+        # broker need not read older segments for them.
         self._local.segments[-1].become_inactive()
         self._epochs.sync()
         self._producers.take_snapshot()
@@ -518,8 +522,8 @@ class UnifiedLog:
                     may_slice=may_slice and self._disk.has_descriptors,
                 )
                 if found is not None:
-                    # Do not release the lock before this: retention or compaction could remove the index
-                    # entries.
+                    # Read the transaction index before releasing the lock. Otherwise retention or compaction
+                    # could remove its entries first.
                     if with_aborted and self._has_aborted and found.next_offset > start_offset:
                         return FetchDataInfo(*found, self._collect_aborted(start_offset, found.next_offset))
                     return FetchDataInfo(*found)
@@ -651,7 +655,7 @@ class UnifiedLog:
         return self._flush(with_active=self._flushes_acks)
 
     def flush(self) -> bool:
-        """Sync the whole log in either mode. Returns and raises the same as :meth:`flush_dirty`."""
+        """Sync the whole log, also in "os" mode. Returns and raises the same as :meth:`flush_dirty`."""
         return self._flush(with_active=True)
 
     def _flush(self, *, with_active: bool) -> bool:
@@ -682,7 +686,7 @@ class UnifiedLog:
             except OSError as error:
                 with self._lock:
                     failure = self._fail("flush", error)
-                # This does not need _lock: appends fail because the log is offline, and closing needs
+                # The rewrite does not need _lock: appends fail because the log is offline, and closing needs
                 # _flush_lock, which is held here.
                 rewrite_unsynced(segments, self.recovery_point, self.name)
                 raise failure from error
@@ -700,7 +704,7 @@ class UnifiedLog:
     def snapshot_producers(self, after_bytes: int) -> None:
         """Write a producer snapshot if ``after_bytes`` bytes were flushed since the last one.
 
-        A start after a crash reads the log only from the latest snapshot on. The flusher's thread calls this.
+        The next start after a crash reads the log from the latest snapshot on. The flusher calls this method.
         """
         with self._flush_lock:
             if (
@@ -717,7 +721,7 @@ class UnifiedLog:
                 if snapshot is not None:
                     self._producers.write_interim_snapshot(*snapshot, bases)
             except OSError as error:
-                # The next start reads the producer state from the log instead.
+                # Without the snapshot, the next start reads the producer state from the log.
                 logger.warning("%s: failed to write a producer snapshot: %s", self.name, error)
 
     # ---- Retention ------------------------------------------------------------------------------------

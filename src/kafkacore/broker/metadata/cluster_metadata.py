@@ -102,7 +102,7 @@ class ClusterMetadata:
                 ) from None
 
     def change(self, plan: Plan[T], on_done: OnDone[T]) -> None:
-        """Run ``plan`` after the earlier changes. ``on_done`` is called with the answer or an exception."""
+        """Run ``plan`` after all earlier changes, and call ``on_done`` with its answer or an exception."""
         self.changes.submit(self._changed(plan), on_done)
 
     def close(self) -> None:

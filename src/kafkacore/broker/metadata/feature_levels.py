@@ -87,7 +87,7 @@ class FeatureLevels:
         self.transaction_version = self.level(TRANSACTION_VERSION)
 
     def records(self) -> list[FeatureLevelRecord]:
-        """Return the records of the levels that differ from the highest level, or did so once."""
+        """Return the records of the levels that differ, or have ever differed, from the highest level."""
         return [
             FeatureLevelRecord(name=feature, feature_level=level)
             for feature, level in sorted(self._changed.items())

@@ -171,7 +171,7 @@ class MetadataLog:
         OSError
             The write or the sync has failed. After a failed sync, the next start may load the records.
         KafkaStorageError
-            An earlier write has failed, so that the content of the file is not known.
+            An earlier write has failed, so the content of the file is unknown.
         """
         if self.failure:
             raise KafkaStorageError(self.failure)

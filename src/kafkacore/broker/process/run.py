@@ -137,7 +137,7 @@ def _log_failure(error: KafkaError) -> None:
 
 
 def _write_ready_file(path: Path, broker: KafkaBroker) -> None:
-    """Write the ready file atomically, and readable by all users. Another program waits for the file."""
+    """Write the ready file atomically, because another program waits for it. All users may read it."""
     try:
         replace_file(path, f"{ready_line(broker)}\n".encode(), 0o644)
     except OSError as error:
@@ -145,7 +145,10 @@ def _write_ready_file(path: Path, broker: KafkaBroker) -> None:
 
 
 def _raise_descriptor_limit() -> None:
-    """Raise the limit of open files as far as allowed: a partition in use needs three, a connection one."""
+    """Raise the limit of open files to the hard limit.
+
+    A partition in use needs three open files, and a connection needs one.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -18,7 +18,7 @@ _PAUSE_MS = 100.0
 
 
 class LogDirState(NamedTuple):
-    """The directory of a replica, and the one to which it is moving; ``None`` without one."""
+    """The current directory of a replica and the directory to which it moves. Either may be ``None``."""
 
     current: str | None = None
     future: str | None = None

@@ -9,7 +9,7 @@ from kafkacore.clock import Clock
 
 
 class _Rack:
-    """The brokers of a rack, from which each partition takes some in turn."""
+    """The brokers of a rack, which are chosen in turn for the replicas of a partition."""
 
     def __init__(self, brokers: list[int], offset: int) -> None:
         self._brokers = brokers
@@ -36,8 +36,8 @@ class StripedReplicaPlacer:
     """Places the partitions of one topic.
 
     The replicas of a partition are on different racks as long as a rack is left, and leaders are spread
-    evenly over the racks and over the brokers of a rack. Kafka's placer starts to count the partitions again
-    after each round of leaders, and may then skip a broker; this one does not.
+    evenly over the racks and over the brokers of a rack. After each round of leaders,
+    Kafka's placer restarts its count of partitions, and may then skip a broker. This placer does not.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class StripedReplicaPlacer:
             Number of replicas, at most the number of brokers.
         """
         if self._placed and self._placed % self._broker_count == 0:
-            # Further partitions are not to be on the same sets of brokers again.
+            # Shuffle, so that the next partitions are placed on other sets of brokers.
             self._clock.random.shuffle(self._racks)
             for rack in self._racks:
                 rack.shuffle(self._clock)

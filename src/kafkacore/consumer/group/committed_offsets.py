@@ -113,7 +113,7 @@ class CommittedOffsets(GroupRequests):
             if offset is None:
                 logger.info("group %r has no committed offset for %s", self._group_id, Shown([tp]))
                 continue
-            logger.info("group %r has the committed offset of %s", self._group_id, Shown({tp: offset}))
+            logger.info("group %r has committed %s", self._group_id, Shown({tp: offset}))
             # The committing consumer may have seen a newer leader than this consumer.
             self._metadata.update_last_seen_epoch_if_newer(tp, offset.leader_epoch)
             self._subscriptions.seek_unvalidated(tp, FetchPosition(offset.offset, offset.leader_epoch))

@@ -107,7 +107,7 @@ class GroupJoin:
         return not self._is_wanted and self._future is None
 
     def is_in_flight(self) -> bool:
-        """Return whether JoinGroup is in flight. Meanwhile the broker does not read from the connection."""
+        """Return whether JoinGroup is in flight. The broker reads no other request before it responds."""
         return self._future is not None and self._member.state is MemberState.PREPARING_REBALANCE
 
     def time_to_next_step_ms(self, now_ms: float) -> float:
@@ -170,7 +170,7 @@ class GroupJoin:
         return True
 
     def _prepare(self, now_ms: float) -> bool:
-        """Commit offsets, then revoke the partitions that may not be kept; return whether both are done.
+        """Commit offsets, then revoke partitions that the member must give up; return whether both are done.
 
         The method does not wait for the commit. A later call continues after the commit.
         """
@@ -310,8 +310,8 @@ class GroupJoin:
             logger.exception("group %r: assigning partitions failed", self._member.settings.group_id)
             future.fail(error)
         except BaseException:
-            # After an interruption such as Ctrl-C, SyncGroup may have been sent, but nothing may handle its
-            # response.
+            # An interruption such as Ctrl-C may come after SyncGroup was sent and before a handler for its
+            # response was set. Therefore fail the future here.
             future.fail_unless_done(CallbackInterruptedError("interrupted while partitions were assigned"))
             raise
 

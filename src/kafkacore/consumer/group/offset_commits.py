@@ -135,7 +135,7 @@ class OffsetCommits(GroupRequests):
 
     # ---- Asynchronous commits ----------------------------------------------------------------------------
     def commit_async(self, offsets: Offsets, callback: CommitCallback | None = None) -> RequestFuture[None]:
-        """Send a commit once. A failed commit is not retried, because a retry could overwrite a later one.
+        """Send a commit once. It is not retried, because a retry could overwrite a later commit's offsets.
 
         A later poll or commit calls ``callback(offsets, error)``; callbacks run in the order of the commits.
         Without a callback, ``default_offset_commit_callback`` is called. A retriable error is passed as
@@ -168,7 +168,7 @@ class OffsetCommits(GroupRequests):
             settle(None)
 
     def _send_found(self, commit: _Asynchronous) -> None:
-        """Send the commit when the coordinator is known, even if the application does not poll for long."""
+        """Send the commit once the coordinator is known, without waiting for the application to poll."""
         self._send_async(commit)
         self._client.transmit_sends()
 

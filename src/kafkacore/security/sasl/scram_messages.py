@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from kafkacore.errors import SaslAuthenticationFailedError
 from kafkacore.text import shown
 
-#: Maximum size of a message, in bytes. Those of real clients and brokers are smaller.
+#: Maximum size of a message, in bytes. Messages of real clients and brokers are smaller.
 MAX_MESSAGE_BYTES: Final = 16_384
 #: Maximum number of parts of a message, including extensions.
 MOST_PARTS: Final = 100
