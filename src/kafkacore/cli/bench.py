@@ -120,7 +120,7 @@ def _add_work(parser: argparse.ArgumentParser) -> None:
         default=defaults.compressible,
         metavar="SHARE",
         help="share of a value that all values have in common, like the names in JSON; the rest consists of "
-        f"16 random letters (default: {defaults.compressible})",
+        f"random letters from a set of 16 (default: {defaults.compressible})",
     )
     work.add_argument(
         "--rounds",

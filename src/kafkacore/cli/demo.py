@@ -428,7 +428,7 @@ def produce(settings: Config, wanted: int, advance: Advance, exactly_once: bool 
 
 
 def _records_in_topic(settings: Config, topic: str, in_transactions: bool) -> int:
-    """Return the number of records of a topic; of committed ones if it has transactions."""
+    """Return the number of records in a topic, or of committed records if the topic has transactions."""
     from kafkacore import KafkaConsumer
 
     if in_transactions:

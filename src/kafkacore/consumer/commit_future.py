@@ -70,12 +70,15 @@ class CommitFuture:
         return self._add(False, f, args, kwargs)
 
     def add_both(self, f: Callable[..., Any], *args: Any, **kwargs: Any) -> Self:
-        """Call ``f`` in either case, as :meth:`add_callback` or :meth:`add_errback`. Returns the future."""
+        """Call ``f`` after success or failure, as :meth:`add_callback` and :meth:`add_errback` do.
+
+        Returns the future.
+        """
         self._add(True, f, args, kwargs)
         return self._add(False, f, args, kwargs)
 
     def chain(self, future: Completable) -> Self:
-        """Complete ``future``, such as a :class:`~kafkacore.future.Future`, with the outcome of this one.
+        """Complete ``future``, such as a :class:`~kafkacore.future.Future`, with the outcome of this future.
 
         ``future`` gets ``None`` or the error. Returns ``self``.
         """

@@ -185,8 +185,8 @@ CONSUMER_SETTINGS: Final = table(
             "Largest size of a batch after decompression, in bytes. A larger batch raises "
             "`DecompressedTooLargeError`, so that a small response cannot exhaust the memory."),
     setting("enable_incremental_fetch_sessions", True, boolean,
-            "Whether a fetch request names only the partitions that have changed since the last "
-            "one (KIP-227). This saves bandwidth when the consumer reads many partitions."),
+            "Whether a fetch request names only the partitions that have changed since the "
+            "previous request (KIP-227). This saves bandwidth when the consumer reads many partitions."),
     setting("exclude_internal_topics", True, boolean,
             "Whether a subscription by pattern leaves out Kafka's internal topics, such as "
             "`__consumer_offsets`."),

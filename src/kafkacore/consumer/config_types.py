@@ -79,8 +79,8 @@ class ConsumerConfig(ClientConfig, total=False):
     `DecompressedTooLargeError`, so that a small response cannot exhaust the memory."""
 
     enable_incremental_fetch_sessions: bool
-    """Whether a fetch request names only the partitions that have changed since the last one (KIP-227).
-    This saves bandwidth when the consumer reads many partitions."""
+    """Whether a fetch request names only the partitions that have changed since the previous request
+    (KIP-227). This saves bandwidth when the consumer reads many partitions."""
 
     exclude_internal_topics: bool
     """Whether a subscription by pattern leaves out Kafka's internal topics, such as

@@ -232,7 +232,7 @@ class TransactionManager:
             elif topic_partition not in self._partitions and topic_partition not in self._pending_partitions:
                 self._new_partitions[topic_partition] = None
                 if self._batches is not None:
-                    # Send AddPartitionsToTxn while the batch fills.
+                    # Wake up the sender, so that it sends AddPartitionsToTxn while the batch fills.
                     self._batches.sender_wakeup.wake()
 
     def fail_transaction(self, error: KafkaError) -> None:
@@ -452,8 +452,8 @@ class TransactionManager:
     def can_retry(self, batch: ProducerBatch, error: KafkaError, log_start_offset: int) -> bool:
         """Return whether a rejected batch may be retried if it has attempts and time left.
 
-        Some errors can be resolved only by a new epoch. Such an error fails the transaction; a producer
-        without transactions would bump its epoch instead.
+        An error that requires a new epoch fails the transaction. A producer without transactions would bump
+        its epoch instead.
         """
         state = self.id_state
         sequences = state.sequences.get(batch.topic_partition)
@@ -492,7 +492,8 @@ class TransactionManager:
         if sequences is None or not batch.has_sequence:
             return False
         if isinstance(error, UnknownProducerIdError):
-            # The broker has no state for the partition's other batches either, so their numbers restart at 0.
+            # The broker has no state of the producer, so the sequence numbers of the partition's other
+            # batches restart at 0 too.
             sequences.forget()
             return True
         return self.id_state.take_back(batch)
@@ -630,7 +631,7 @@ class TransactionManager:
         self._pending_partitions.clear()
         self._partitions.clear()
         if self.producer_id < 0:
-            # This abort followed a failed initialization, so the producer has no id yet.
+            # The producer has no id yet, because the abort followed a failed initialization.
             self._become(State.READY)
             self._become(State.UNINITIALIZED)
             end.result.done()

@@ -219,7 +219,7 @@ class EmbeddedCluster:
     def _other_than(self, node: int | None) -> int:
         others = [one for one in self.node_ids if one != node and self.is_up(one)]
         if not others:
-            raise IllegalStateError("no other node is up")
+            raise IllegalStateError("no other node is running: start another node first")
         return next((one for one in others if node is None or one > node), others[0])
 
     def coordinator(self, group_id: str) -> int | None:

@@ -263,7 +263,7 @@ def check_security(listener: Listener, *, has_certificate: bool) -> None:
 def _by_listener(
     properties: Mapping[str, PropertyValue], names: Iterable[str]
 ) -> tuple[dict[str, PropertyValue], dict[str, dict[str, PropertyValue]]]:
-    """Return the settings that have no listener prefix, and those of each listener without its prefix."""
+    """Return the settings without a listener prefix, and each listener's settings with the prefix removed."""
     shared: dict[str, PropertyValue] = {}
     own: dict[str, dict[str, PropertyValue]] = {name: {} for name in names}
     # Try longer names first: a listener name may contain dots, and may be the beginning of another name.

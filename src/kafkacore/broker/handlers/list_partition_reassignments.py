@@ -48,7 +48,7 @@ def handle(
 
 
 def _wanted(message: ListPartitionReassignmentsRequest, services: TopicServices) -> Iterable[TopicPartition]:
-    """Return the requested partitions, or those of all reassignments if the requested list is null."""
+    """Return the requested partitions, or all partitions with a reassignment if the list is null."""
     if message.topics is None:
         return services.cluster.reassigned()
     return [

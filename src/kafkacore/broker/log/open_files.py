@@ -114,5 +114,5 @@ class OpenFiles:
         try:
             self.disk.close(fd)
         except OSError as error:
-            # This error does not affect the data: if a write has failed, the next sync reports it.
+            # The failed close does not affect the data: if a write has failed, the next sync reports it.
             logger.warning("failed to close %s: %s", file.path, error)

@@ -22,7 +22,7 @@ class FeatureUpdate(NamedTuple):
 class FeatureLevels:
     """The level of each feature that is in effect. Only the network thread may use it.
 
-    A feature has its highest level until a record gives it another one.
+    A feature has its highest level until a record sets another level.
 
     Attributes
     ----------

@@ -152,8 +152,8 @@ class MetadataLog:
         """Make a complete but unacknowledged change durable, because it is in effect from now on."""
         fd = self._disk.open(self.path)
         try:
-            # Write the data again: after a failed sync, the kernel may consider pages clean that are not on
-            # the disk.
+            # Write the data again: after a failed sync, the kernel may treat pages as clean although they are
+            # not on the disk.
             self._disk.pwritev(fd, [data], position)
             self._disk.fdatasync(fd)
         finally:

@@ -298,7 +298,7 @@ class GroupJoin:
             return
         (generation, answer, future), self._leading = self._leading, None
         if future.is_done():
-            # A Ctrl-C has failed the future meanwhile.
+            # A Ctrl-C has failed the future in the meantime.
             return
         if generation != self._member.generation() or self._member.state.has_not_joined():
             future.fail(errors.IllegalGenerationError("the generation ended before partitions were assigned"))

@@ -174,7 +174,7 @@ class SaslMechanism(ABC):
         """Release resources outside of Python."""
 
 
-#: Function of the settings and the broker's host that creates the mechanism for one authentication.
+#: Function that takes the settings and the broker's host, and creates the mechanism for one authentication.
 MechanismFactory = Callable[[SaslConfig, str], SaslMechanism]
 #: Function that raises :class:`~kafkacore.errors.KafkaConfigurationError` if a needed setting is missing.
 MechanismCheck = Callable[[SaslConfig], object]

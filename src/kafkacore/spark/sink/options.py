@@ -162,7 +162,7 @@ def parse_sink_options(options: Mapping[str, str], streaming: bool) -> SinkOptio
 def _with_compression_level(given: Mapping[str, str]) -> dict[str, str]:
     """Replace the levels of all codecs by the level of the chosen codec.
 
-    Kafka has one setting per codec (KIP-390), and kafkacore's producer has a single one.
+    Kafka has one level setting per codec (KIP-390), and kafkacore's producer has one for all codecs.
     """
     levels = {f"kafka.compression.{codec}.level": codec for codec in CODECS_WITH_LEVELS}
     chosen = given.get("kafka.compression.type", "").strip().lower()
