@@ -111,7 +111,7 @@ class LogFile:
 
 
 def is_remote(path: str) -> bool:
-    """Return whether ``path`` is a URL other than ``file:``."""
+    """Return whether ``path`` is a URL with a scheme that is not ``file``."""
     return _URL.match(path) is not None and not path.startswith("file:")
 
 
