@@ -216,7 +216,8 @@ class BrokerResponseError(KafkaError):
         # The text may come from the broker.
         detail = printable(super().__str__())
         if not self.message:
-            # An error without a message combines several errors of a broker, or none has a code.
+            # Only general classes such as AuthorizationError have no error name. They are raised for several
+            # errors of a broker together, or for errors without a code.
             return detail or type(self).__name__
         return f"[Error {self.errno}] {self.message}" + (f": {detail}" if detail else "")
 

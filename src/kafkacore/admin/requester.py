@@ -275,7 +275,7 @@ class Requester:
                     self._turn.notify_all()
 
     def _poll_once(self, wait_ms: float) -> None:
-        """Send the requests of all threads that can be sent, and handle what the brokers have sent."""
+        """Send the requests of any thread that are due, and handle what the brokers have sent."""
         self._check_open()
         now_ms = self.clock.monotonic_ms()
         for call in self._calls:

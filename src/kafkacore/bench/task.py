@@ -48,7 +48,8 @@ class Task:
     size: int
     #: Settings of the client under its own names.
     settings: ClientSettings = field(default_factory=dict)
-    #: File with values of ``size`` bytes each, without separators. Used by roles that send.
+    #: File with the values to send, of ``size`` bytes each, without separators. The roles ``consume`` and
+    #: ``receive`` use only the number of values.
     values_file: str = ""
     #: File to which ``receive`` writes the arrival time of each record.
     times_file: str = ""

@@ -91,8 +91,8 @@ class WindowedRate:
             samples.popleft()
         elapsed_ms = now_ms - samples[0][0] if samples else 0.0
         missing = self._sample_count - 1 - elapsed_ms // self._sample_ms
-        # Count samples that are missing at the start as if they had passed, so that the first rate is not
-        # too high.
+        # Until the window is full, add the duration of the samples that do not exist yet. Otherwise the first
+        # rates would be too high.
         window_ms = max(elapsed_ms + max(missing, 0) * self._sample_ms, 1.0)
         return sum(amount for _, amount in samples) / window_ms * 1000, window_ms
 
@@ -320,7 +320,7 @@ class ControllerMutationQuota:
         Number of samples (``controller.quota.window.num``).
     sample_ms:
         Length of a sample in milliseconds (``controller.quota.window.size.seconds``). A client that was idle
-        for all samples may change as many partitions at once as its limit allows in their total time.
+        for all samples may change at once as many partitions as its limit allows in ``sample_count`` samples.
     """
 
     def __init__(self, sample_count: int, sample_ms: float) -> None:
@@ -369,7 +369,7 @@ class ControllerMutationQuota:
         return float(round(max(-left, 0.0) / limit * 1000))
 
     def _bucket(self, entity: QuotaEntity, limit: float, now_ms: float) -> TokenBucket:
-        """Return the bucket of an entity, and remove the buckets that are full when a new one is needed."""
+        """Return the bucket of an entity. Before a new bucket is created, remove all full buckets."""
         found = self._buckets.get(entity)
         bucket = TokenBucket(self._burst_s) if found is None else found[0]
         if found is None:
@@ -553,8 +553,8 @@ class Quotas:
             )
         if response is not None:
             throttle_ms = max(throttle_ms, self._request_throttle_ms(request, now_ms))
-        # A request that exceeded the limit of partition changes may have waited since then, so only the rest
-        # of its throttle time counts.
+        # A request that exceeded the limit of partition changes may have waited before this response, so only
+        # the rest of its throttle time counts.
         throttle_ms = max(throttle_ms, request.throttled_until_ms - now_ms)
         self._pause(request, throttle_ms)
         if hasattr(response, "throttle_time_ms"):

@@ -203,7 +203,8 @@ def _check(arguments: argparse.Namespace) -> None:
     by_options = arguments.print_key or arguments.print_headers or arguments.key_delimiter is not None
     if sum((arguments.json, arguments.format is not None, by_options)) > 1:
         raise KafkaConfigurationError(
-            "give one of --json, --format, and the options --print-key, --print-headers and --key-delimiter"
+            "choose one output format: --json, --format, or the options --print-key, --print-headers and "
+            "--key-delimiter"
         )
     if arguments.offset is not None and arguments.offset >= 0 and arguments.partition is None:
         raise KafkaConfigurationError(
@@ -403,7 +404,7 @@ def _require_offset(
 def _print_records(
     consumer: KafkaConsumer, output: _Output, stops: dict[TopicPartition, int], left: int | None
 ) -> None:
-    """Print records until each partition has reached its offset in ``stops``; if it is empty, for ever."""
+    """Print records until each partition has reached its offset in ``stops``; for ever without ``stops``."""
     reading = dict(stops)
 
     def is_at_end() -> bool:

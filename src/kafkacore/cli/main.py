@@ -101,8 +101,8 @@ def main(argv: Sequence[str] | None = None, prog: str = PROG) -> int:
     _open_closed_streams()
     with suppress(KeyboardInterrupt), _interruptible():
         return _run(argv, prog)
-    # This is not called in an except clause, where the traceback would keep objects alive, such as the pipe
-    # whose closing stops a JVM.
+    # Call _interrupted() outside of any except clause. Within one, the traceback would keep objects alive,
+    # for example the pipe whose closing stops a JVM.
     return _interrupted()
 
 
@@ -183,7 +183,7 @@ def _interrupted() -> int:
     # exit by the signal instead of with our status. Another exec() clears this record.
     exec("")  # noqa: S102 - empty code
     if sys.stderr.isatty():
-        # The terminal has printed ^C, or the command has asked for a password.
+        # End the line on which the terminal has printed ^C or the command has asked for a password.
         print(file=sys.stderr)
     return _failed("interrupted", EXIT_INTERRUPTED)
 

@@ -139,7 +139,7 @@ def _check(arguments: argparse.Namespace) -> None:
 
 @contextmanager
 def _lines(arguments: argparse.Namespace) -> Iterator[Iterable[bytes]]:
-    """Yield the lines of the input, which are empty for a tombstone."""
+    """Yield an iterable of the input's lines. It is empty if the command sends a tombstone."""
     if arguments.tombstone:
         yield ()
     elif arguments.file is None:

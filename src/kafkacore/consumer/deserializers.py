@@ -1,4 +1,4 @@
-"""Convert the deserializers that the user configured to functions for keys and values."""
+"""Turn each configured deserializer into a function for keys or values."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ def deserialize_function(deserializer: object) -> Deserialize | None:
         return method  # type: ignore[no-any-return]  # a user's object, known to be callable but not its type
     if not callable(deserializer):
         raise TypeError(
-            f"a deserializer must be a function or have a deserialize method; {deserializer!r} does not"
+            f"a deserializer must be a function or an object with a deserialize method, "
+            f"but {deserializer!r} is neither"
         )
     function: Callable[[bytes | None], Any] = deserializer
     return lambda topic, headers, data: function(data)

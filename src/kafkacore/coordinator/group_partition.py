@@ -18,7 +18,7 @@ def java_hash_code(text: str) -> int:
     """Return Java's ``String.hashCode``: a signed 32-bit hash of the UTF-16 code units."""
     units = memoryview(text.encode("utf-16-be", "surrogatepass")[::-1]).cast("H")
     value = 0
-    # The characters are in reverse order, so start with the last block.
+    # The characters are in reverse order, so the last block contains the start of the text.
     for at in range((len(units) - 1) // _BLOCK * _BLOCK, -1, -_BLOCK):
         block = units[at : at + _BLOCK]
         value = (value * _POWERS[_BLOCK] + sum(map(mul, block, _POWERS))) & 0xFFFFFFFF

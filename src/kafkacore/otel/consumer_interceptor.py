@@ -91,7 +91,7 @@ class OpenTelemetryConsumerInterceptor(ConsumerInterceptor):
         self._started: tuple[int, float] | None = None
 
     def on_poll(self) -> None:
-        """Start the time of the next ``poll`` spans."""
+        """Record the time at which the ``poll`` spans of this poll start."""
         self._started = self._clock.wall_ms(), self._clock.monotonic_ms()
 
     def on_consume(
@@ -189,7 +189,7 @@ class OpenTelemetryConsumerInterceptor(ConsumerInterceptor):
 
 
 def _headers_of(columns: RecordColumns) -> Iterator[Headers]:
-    """Yield the headers of the first rows, if they are there and the program has imported pyarrow."""
+    """Yield the headers of the first rows, if that column exists and the program has imported pyarrow."""
     pyarrow = sys.modules.get("pyarrow")
     if pyarrow is None or "headers" not in columns.column_names:
         return

@@ -301,7 +301,7 @@ cdef class ColumnAppender:
             state.rotate(self._records._random)
         while at < end:
             at = self._fill(state._queues[state._sticky_partition], future, NULL, at, end, max_block_ms)
-            # Set at least 1, because 0 would mean that the partition was just chosen.
+            # Count at least 1 byte, because 0 would mean that the partition has just been chosen.
             state._sticky_bytes = max(state._sticky_bytes, 1)
             if at < end:
                 state.rotate(self._records._random)
@@ -311,7 +311,7 @@ cdef class ColumnAppender:
 
     cdef Py_ssize_t _fill(self, PartitionQueue queue, BatchFuture future, const int32_t* rows,
                           Py_ssize_t at, Py_ssize_t end, double max_block_ms) except -1:
-        """Append rows from position ``at`` on to one batch; return the first position that did not fit."""
+        """Append the rows from ``at`` to ``end`` to one batch; return the first position that did not fit."""
         cdef Py_ssize_t reached = self._fill_open(queue, future, rows, at, end)
         if reached > at:
             return reached
@@ -361,10 +361,10 @@ cdef class ColumnAppender:
             self._records.transactions.add_partition(queue.topic_partition)
         batch = self._records.memory.new_batch(queue.topic_partition, limit, wanted, max_block_ms)
         try:
-            # Check again: if the producer was closed during the wait for memory, the batch would never be
-            # sent.
+            # Check again that the producer is open. If it was closed during the wait for memory, the batch
+            # would never be sent.
             self._records.check_usable()
-            # Do this before appending, so that a flush waits for the batch.
+            # Register the batch before rows are appended, so that a flush waits for it.
             self._records.incomplete[batch] = None
             # No other thread has a reference to the batch yet.
             appended = self._fill_alone(batch, future, rows, at, end)

@@ -118,7 +118,10 @@ def _accumulator(
 def _idempotence_of(
     config: Config, clock: Clock, api_versions: ApiVersions
 ) -> tuple[ProducerManager | None, TransactionManager | None]:
-    """Return the manager of an idempotent producer, and the same manager again if it is transactional."""
+    """Return the idempotence manager and the transaction manager, which are one object if both are needed.
+
+    A manager that the producer does not need is ``None``.
+    """
     if config["transactional_id"] is None:
         return (IdempotenceManager() if config["enable_idempotence"] else None), None
     manager = TransactionManager(

@@ -14,7 +14,7 @@ MAX_SEQUENCE = INT32_MAX
 
 
 def sequence_after(sequence: int, count: int = 1) -> int:
-    """Return the sequence number ``count`` records later. After -1, which means no number, 0 follows."""
+    """Return the sequence number ``count`` records after ``sequence``. After -1 (no number), 0 follows."""
     return (sequence + count) & MAX_SEQUENCE
 
 
@@ -104,7 +104,7 @@ class PartitionSequences:
         """Record that the broker has written the batch. Responses may arrive in any order."""
         self.remove(batch)
         producer_id = batch.producer_id
-        # This is the code of is_of(), inlined because it runs for every acknowledged batch.
+        # The next lines are is_of(), inlined because this method runs for every acknowledged batch.
         if producer_id < 0 or producer_id != self.producer_id or batch.producer_epoch != self.producer_epoch:
             return
         self.known_by_id = producer_id

@@ -35,7 +35,7 @@ SECRET_FIELDS: Final = frozenset(
     {"auth_bytes", "hmac", "request_data", "salt", "salted_password", "server_key", "stored_key"}
 )
 #: Minimum size of a buffer that is written by reference. Copying a smaller buffer is cheaper than writing it
-#: as a separate piece.
+#: separately.
 MIN_PIECE_SIZE_BYTES: Final = 512
 
 

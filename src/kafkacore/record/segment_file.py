@@ -26,7 +26,7 @@ from kafkacore.record.compression import DEFAULT_MAX_DECOMPRESSED_SIZE
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-#: Function ``read(position, size)`` that returns bytes of the file; fewer than ``size`` only at its end.
+#: Function ``read(position, size)`` that returns ``size`` bytes of the file, or fewer at the end of the file.
 ReadAt = Callable[[int, int], "Buffer"]
 
 #: Size of a chunk in bytes. It fits in the processor's second-level cache until it is copied into columns.

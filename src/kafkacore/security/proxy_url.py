@@ -52,14 +52,14 @@ def parse_proxy_url(url: str) -> ProxyUrl:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        raise ValueError("it is not a valid URL") from None
+        raise ValueError("the text is not a valid URL") from None
     if parts.scheme not in SCHEMES:
-        raise ValueError(f"it must begin with {', '.join(f'{scheme}://' for scheme in SCHEMES)}")
+        raise ValueError(f"the URL must begin with {', '.join(f'{scheme}://' for scheme in SCHEMES)}")
     if not parts.hostname or not port:
-        raise ValueError("it must have a host and a port")
+        raise ValueError("the URL must have a host and a port")
     if parts.path not in ("", "/") or parts.query or parts.fragment:
         raise ValueError(
-            "it must end after the port; write '/', '?' and '#' in a password as %2F, %3F and %23"
+            "the URL must end after the port; write '/', '?' and '#' in a password as %2F, %3F and %23"
         )
     username, password = unquote(parts.username or ""), unquote(parts.password or "")
     return ProxyUrl(parts.scheme, parts.hostname, port, username, Secret(password))

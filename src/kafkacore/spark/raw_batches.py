@@ -200,7 +200,7 @@ class _Decode:
 
 
 def _named(names: Sequence[str], kept: Sequence[ArrowArray]) -> Iterator[str]:
-    """Yield the kept text and integer values, which help to identify a cell in an error message."""
+    """Yield name and value of each kept text or integer column, to identify a cell in an error message."""
     import pyarrow as pa
 
     for name, value in zip(names, kept, strict=True):

@@ -1,7 +1,7 @@
 """Find Kafka's frames in a stream of bytes.
 
-Of each frame, only the size and the head are read: API key, version and correlation id of a request, or the
-correlation id of a response.
+Of each frame, only the head is read. The head of a request is its size, API key, version and correlation id.
+The head of a response is its size and correlation id.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class RequestSeen:
 
 @dataclass(frozen=True, slots=True)
 class FrameHead:
-    """Start of a frame in the stream, its whole size in bytes, and the fields of its head."""
+    """Position of a frame in the stream, its total size in bytes, and the fields of its head."""
 
     start: int
     size: int
@@ -52,13 +52,14 @@ class FrameHead:
 class FrameScanner:
     """Finds the frames of one direction of a connection.
 
-    A request can be recognized only by its complete head. So, to cut it within the head, the scanner can hold
-    back the head until it is complete. In another protocol, such as TLS, no frame is found.
+    A request can be recognized only by its complete head (size, API key, version and correlation id). If a
+    fault may cut the connection within a head, the scanner can hold back the head until it is complete. In
+    another protocol, such as TLS, no frame is found.
     """
 
     def __init__(self, head: struct.Struct) -> None:
         self._head = head
-        #: The bytes of an incomplete head, and how many of them were forwarded.
+        #: The bytes of an incomplete frame head, and how many of these bytes were forwarded.
         self._partial = b""
         self._passed = 0
         #: Position in the stream of the first byte that has not been scanned.
@@ -68,7 +69,7 @@ class FrameScanner:
         self._is_kafka = True
 
     def scan(self, chunk: bytes, *, hold_head: bool) -> tuple[bytes, list[FrameHead]]:
-        """Return the bytes to forward now, and the frames whose head is complete."""
+        """Return the bytes to forward now, and the frames whose heads were completed by ``chunk``."""
         frames: list[FrameHead] = []
         data, passed = self._partial + chunk, self._passed
         self._partial, self._passed = b"", 0
@@ -94,6 +95,6 @@ class FrameScanner:
         return data[passed:], frames
 
     def rest(self) -> bytes:
-        """Remove and return the bytes of an incomplete head, which were held back."""
+        """Remove and return the bytes of an incomplete frame head that :meth:`scan` has held back."""
         held, self._partial = self._partial[self._passed :], b""
         return held

@@ -46,7 +46,7 @@ cdef uint32_t _run(kc_crc32c_function function, object buffer, uint32_t value) e
     return result
 
 
-# Without binding this is a plain builtin, which the interpreter calls fastest.
+# With binding(False) the function is a plain builtin, which the interpreter calls fastest.
 @cython.binding(False)
 def crc32c(buffer, uint32_t value=0) -> int:
     """Return the CRC-32C of a contiguous buffer.

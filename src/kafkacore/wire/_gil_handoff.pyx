@@ -23,7 +23,10 @@ cdef void gil_handoff_request() noexcept nogil:
 
 
 cdef void gil_handoff_received() noexcept:
-    """Withdraw the announcement. Call this as the first statement after the ``nogil`` block."""
+    """Withdraw the announcement of the thread, because the thread has the GIL now.
+
+    Call this as the first statement after the ``nogil`` block.
+    """
     kc_gil_handoff_received()
 
 

@@ -204,7 +204,7 @@ class DynamicConfigs:
         for name, text in values.items():
             try:
                 if not is_dynamic(name):
-                    raise InvalidRequestError("it cannot be changed at run time")
+                    raise InvalidRequestError("the setting cannot be changed at run time")
                 usable[name] = _checked(name, text)
                 self._in_force({self._static.node_id: usable})
             except (InvalidRequestError, KafkaConfigurationError) as error:

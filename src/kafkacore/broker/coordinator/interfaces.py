@@ -92,7 +92,7 @@ class Replay(Protocol[LoadedT_co]):
         """
 
     def finish(self) -> LoadedT_co:
-        """Decode the records that count, and return the state that they describe.
+        """Decode the records that are still in effect, and return the state that they describe.
 
         Raises
         ------

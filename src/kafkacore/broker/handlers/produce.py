@@ -228,7 +228,7 @@ def _concluded(append: ProduceAppend) -> ProduceCall | AnsweredLater:
 
 
 def _append_to_transaction(append: ProduceAppend) -> ProduceCall | AnsweredLater:
-    """Make the partitions part of the producer's transaction where they are not, then append."""
+    """Add the partitions to the producer's transaction, or verify that they were added, then append."""
     request, services = append.request, append.services
     name = request.message.transactional_id
     assert name is not None

@@ -127,7 +127,8 @@ class _TransactionalCommit:
             self._answer_all(error_code(error))
             return ANSWERED_LATER
         if log.has_open_transaction(group_id, self._producer):
-            # Its first offsets have been verified, and only a marker ends it.
+            # The transaction was verified for its first offsets, and only a marker can end it, so it still
+            # contains the group's partition.
             self._write(0)
         else:
             self._verify(TopicPartition(log.topic.name, log.partition_for(group_id)))
@@ -175,7 +176,7 @@ class _TransactionalCommit:
 
 
 def _known_code(code: int, version: int) -> int:
-    """Return the error code that clients of a version handle as they should handle ``code``."""
+    """Return ``code``, or its replacement if clients of ``version`` do not handle ``code`` correctly."""
     if code == ProducerFencedError.errno:
         return InvalidProducerEpochError.errno
     if code == TransactionAbortableError.errno and version < FIRST_VERSION_WITH_ABORTABLE:

@@ -26,7 +26,7 @@ class RunTimeUsers(Protocol):
         """Return the names of the users that have a credential."""
 
     def decides(self, mechanism: str, user: str) -> bool:
-        """Whether the user's credential of a mechanism was set or deleted, overriding configured ones."""
+        """Return whether this credential was set or deleted, so that a configured one has no effect."""
 
     def decides_about(self, user: str) -> bool:
         """Whether any credential of the user was set or deleted."""

@@ -143,7 +143,7 @@ cdef class OffsetMap:
         if key.shape[0] > INT32_MAX:
             raise OverflowError(f"the key has {key.shape[0]} bytes, more than {INT32_MAX}")
         if self.put(at, <int32_t> key.shape[0], offset) < 0:
-            raise OverflowError(f"the map is full: it has {self.entries} keys")
+            raise OverflowError(f"the offset map is full: it has {self.entries} keys")
 
     def __getitem__(self, const uint8_t[::1] key not None):
         if key.shape[0] > INT32_MAX:

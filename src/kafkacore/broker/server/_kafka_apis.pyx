@@ -125,5 +125,5 @@ cdef class KafkaApis:
             raise IllegalSaslStateError(str(error)) from error
         assert answers, "ApiVersions is answered immediately"
         if answers[0] is None or answers[0] is HANG_UP:
-            raise IllegalSaslStateError("ApiVersions request without a response")
+            raise IllegalSaslStateError("the broker could not answer the ApiVersions request")
         return answers[0]

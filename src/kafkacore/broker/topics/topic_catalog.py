@@ -44,7 +44,7 @@ logger = logging.getLogger(__name__)
 #: Maximum number of partitions of a topic that is created on the network thread. Creating this number takes a
 #: few milliseconds.
 MAX_CREATED_AT_ONCE = 50
-#: Maximum number of removed partitions for which the network thread calls ``on_removed`` in one turn.
+#: Maximum number of removed partitions for which the network thread calls ``on_removed`` without a break.
 FORGOTTEN_PER_TURN = 200
 
 
@@ -276,7 +276,7 @@ class TopicCatalog:
         self._topics = topics
 
     def _forget(self, name: str, partitions: range) -> Change[None]:
-        """Call ``on_removed`` for partitions that were deleted or could not be created, a few per turn."""
+        """Call ``on_removed`` for partitions that were deleted or could not be created, a few at a time."""
         for count, partition in enumerate(partitions):
             for removed in self.on_removed:
                 removed(TopicPartition(name, partition))

@@ -97,7 +97,7 @@ class TransactionMetadata:
         return self.state is TransactionState.PREPARE_COMMIT
 
     def is_next_identity(self, producer_id: int, producer_epoch: int) -> bool:
-        """Whether the producer was given this id and epoch for the time after the prepared transaction."""
+        """Return whether these are the id and epoch that the producer uses after the prepared transaction."""
         has_next_id = self.state in PREPARED and self.next_producer_id != NO_PRODUCER_ID
         return has_next_id and (producer_id, producer_epoch) == (self.next_producer_id, 0)
 
@@ -166,7 +166,7 @@ class TransactionMetadata:
         )
 
     def fenced(self) -> TransactionMetadata:
-        """Return the state with an epoch that no producer has, before the coordinator aborts by itself."""
+        """Return the state with an epoch that fences the producer, for an abort by the coordinator."""
         epoch = min(self.producer_epoch + 1, INT16_MAX)
         return replace(self, producer_epoch=epoch, last_producer_epoch=NO_PRODUCER_EPOCH)
 
@@ -175,7 +175,7 @@ class TransactionMetadata:
     def with_partitions(
         self, partitions: Collection[TopicPartition], client_version: int, now_ms: int
     ) -> TransactionMetadata:
-        """Return the state with more partitions. The first ones begin the transaction."""
+        """Return the state with more partitions. Adding the first partitions begins the transaction."""
         is_ongoing = self.state is TransactionState.ONGOING
         return replace(
             self,

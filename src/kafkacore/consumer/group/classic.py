@@ -50,8 +50,8 @@ logger = logging.getLogger(__name__)
 
 #: Interval at which the heartbeat thread checks for a response to a request in flight, in milliseconds.
 BACKGROUND_CHECK_MS = 100.0
-#: Pause of the heartbeat thread between its turns in a ``consumer.hold()`` block, in milliseconds: normally,
-#: and while the member is joining the group.
+#: Pauses of the heartbeat thread between two rounds of work in a ``consumer.hold()`` block, in milliseconds:
+#: normally, and while the member is joining the group.
 HELD_CHECK_MS = 500.0
 REJOIN_CHECK_MS = 20.0
 #: Interval at which polls check the connection to the coordinator while the member has nothing to do, in
@@ -146,7 +146,7 @@ class ClassicMembership:
         return self._subscriptions.has_auto_assigned_partitions() and not self._is_closed
 
     def _is_settled(self) -> bool:
-        """Return whether a step would find nothing to do, as in most polls for the next records."""
+        """Return whether the member has nothing to do, as in most polls."""
         return (
             self.state is MemberState.STABLE and self.join.is_settled and self.rebalance.is_following_metadata
         )
@@ -394,7 +394,12 @@ class ClassicMembership:
     def reset_generation(self, error: BaseException, sent: Generation, why: str) -> None:
         """See ``GroupMembership``. If only the generation was rejected, the member id is kept."""
         if sent != self._generation:
-            logger.info("group %r: ignoring %r for the earlier %s", self.settings.group_id, error, sent)
+            logger.info(
+                "group %r: ignoring %r, the error of a request from the earlier %s",
+                self.settings.group_id,
+                error,
+                sent,
+            )
             return
         name = error.message if isinstance(error, BrokerResponseError) else str(error)
         self._reset(f"{why} failed: {name}", keep_member_id=isinstance(error, IllegalGenerationError))

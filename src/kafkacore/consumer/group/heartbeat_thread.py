@@ -31,7 +31,7 @@ class HeartbeatThread:
     membership:
         Membership whose background work is run.
     heartbeats:
-        Sender of the heartbeats. The thread waits on it between two turns.
+        Sender of the heartbeats. Between two rounds of work, the thread waits on this object.
     clock:
         Source of time.
     group_id:
@@ -73,7 +73,7 @@ class HeartbeatThread:
         self._heartbeats.wakeup()
 
     def abandon(self, then: Callable[[], None]) -> None:
-        """Stop the thread without waiting, and call ``then`` when it has stopped; for a discarded consumer.
+        """Stop the thread of a discarded consumer without waiting, and call ``then`` when it has stopped.
 
         The thread itself calls ``then``, because it may be in the middle of its work.
         """

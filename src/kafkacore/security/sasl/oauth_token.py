@@ -80,7 +80,8 @@ class RefreshSchedule:
     window_jitter: float = 0.05
     min_period_seconds: float = 60.0
     buffer_seconds: float = 300.0
-    #: Minimum time until the refresh of a token for which the two limits above are ignored, in milliseconds.
+    #: Minimum time until the refresh, in milliseconds, if ``min_period_seconds`` and ``buffer_seconds`` are
+    #: ignored.
     least_ms: float = 1000.0
     #: Time until the refresh of a token that arrives expired, in milliseconds. This happens if the clocks of
     #: its issuer and of this machine differ.
@@ -128,7 +129,7 @@ def json_object(text: bytes | str) -> dict[str, object]:
     try:
         value = json.loads(text, parse_constant=_no_constant)
     except RecursionError as error:
-        raise ValueError("nested too deeply") from error
+        raise ValueError("the JSON is nested too deeply") from error
     if not isinstance(value, dict):
         raise ValueError("not a JSON object")
     return value

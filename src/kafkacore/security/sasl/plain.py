@@ -41,12 +41,12 @@ def plain_client(config: SaslConfig, host: str) -> PlainClient:
 
 
 def sendable_user_and_password(config: SaslConfig) -> tuple[str, Secret]:
-    """Return user name and password after checking that the password may be sent.
+    """Return the user name and the password after checking that the password may be sent.
 
     Raises
     ------
     KafkaConfigurationError
-        One of them is missing or invalid, or the connection is not encrypted.
+        The user name or the password is missing or invalid, or the connection is not encrypted.
     """
     if not config.is_encrypted and not config.allow_plain_over_plaintext:
         raise KafkaConfigurationError(

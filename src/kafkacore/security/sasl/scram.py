@@ -108,12 +108,12 @@ def scram_client(config: SaslConfig, host: str) -> ScramClient:
 
 
 def user_and_password(config: SaslConfig) -> tuple[str, Secret]:
-    """Return user name and password after checking that they are set and can be sent.
+    """Return the user name and the password after checking that they are set and can be sent.
 
     Raises
     ------
     KafkaConfigurationError
-        One of them is missing or invalid. The message contains the name of the setting and not its value.
+        The user name or the password is missing or invalid. The message names the setting without its value.
     """
     needs = f"sasl_mechanism={config.mechanism!r} needs"
     if not config.username:

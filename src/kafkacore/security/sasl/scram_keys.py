@@ -20,7 +20,8 @@ MIN_ITERATIONS: Final = 4_096
 #: Maximum number of iterations. 100,000 of SHA-512 take a tenth of a second; more would let a broker block
 #: its clients.
 MAX_ITERATIONS: Final = 100_000
-#: Number of random bits, digits and length of the text of a salt or nonce, as in Kafka's tools.
+#: A salt or nonce, as in Kafka's tools: its number of random bits, the digits of its text, and the length of
+#: its text.
 _RANDOM_BITS: Final = 130
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 _TEXT_LENGTH: Final = 26

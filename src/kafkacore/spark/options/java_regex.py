@@ -108,7 +108,7 @@ class _Translator:
             while self._source.skip_comment():
                 pass
         quantifier = self._quantifier()
-        # The group prevents Python from reading two of Java's tokens as one.
+        # The non-capturing group prevents Python from reading two of Java's tokens as one.
         return f"(?:{atom}){quantifier}" if quantifier else atom
 
     def _quantifier(self) -> str:
@@ -198,7 +198,7 @@ class _Translator:
     def _numbered(self, flags: _Flags) -> str:
         """Translate a numbered reference.
 
-        Like Java, read another digit of the number only if the group with the longer number exists so far.
+        As in Java, another digit belongs to the number only if the pattern has had that many groups so far.
         """
         number = int(self._source.next())
         while (digit := self._source.peek()) and digit in string.digits:
@@ -226,7 +226,7 @@ def _unquoted(found: re.Match[str]) -> str:
 
 
 def _changed(flags: _Flags, setting: re.Match[str]) -> _Flags:
-    """Apply a flag group. Only ``i`` and ``x`` of Java's seven flags matter for the characters of a name."""
+    """Apply a flag group such as ``(?i)``. Of Java's seven flags, only ``i`` and ``x`` matter for names."""
     on, off = setting[1], setting[2] or ""
     for name, letter in (("ignore_case", "i"), ("comments", "x")):
         if letter in on:

@@ -206,8 +206,8 @@ class _Batches:
     def update(self) -> None:
         """Report the batches that have completed since the last call."""
         for progress in self._query.recentProgress:
-            # Use the property: in Spark Connect a progress has no item numInputRows, and the property adds up
-            # the rows of all sources.
+            # Use the property numInputRows, which adds up the rows of all sources. In Spark Connect, a
+            # progress has no item of that name.
             number, rows = progress.batchId, progress.numInputRows
             self.last = max(self.last, number)
             if rows and number not in self.rows:

@@ -51,7 +51,7 @@ class _TypedOutput:
         own = tuple(dict.fromkeys(o.column for o in layout.origins if o.kind == "kafka"))
         self._kafka = KafkaColumns(own).output() if own else None
         self._kafka_at = {column: at for at, column in enumerate(own)}
-        # The error that FAILFAST raises names the offset.
+        # With FAILFAST, read the offset for the message of the error.
         named = ("offset",) if layout.mode == "FAILFAST" else ()
         kafka = self._kafka.fetched if self._kafka is not None else ()
         self.fetched: tuple[str, ...] = tuple(dict.fromkeys((*kafka, *self._decoders, *named))) or ("offset",)
