@@ -49,7 +49,7 @@ _PRODUCER_OWN: dict[str, ClientSettings] = {
     # Keep the default buffer, which is enough. A larger buffer exceeds the CPU caches and is slower.
     "kafkacore": {"buffer_memory": 32 << 20},
     "kafka-python": {"enable_idempotence": False},
-    # librdkafka's default limits by count and size would be reached before those of the batch and the buffer.
+    # Raise librdkafka's other limits. Otherwise they would take effect before the batch size and the buffer.
     "confluent": {
         "batch.num.messages": 1_000_000,
         "queue.buffering.max.messages": 2_000_000,
@@ -83,7 +83,8 @@ _CONSUMER_ALWAYS: dict[str, ClientSettings] = {
     "kafkacore": {"auto_offset_reset": "earliest"},
     "kafka-python": {"auto_offset_reset": "earliest", "group_id": None, "enable_auto_commit": False},
     "aiokafka": {"auto_offset_reset": "earliest", "enable_auto_commit": False},
-    # confluent-kafka requires a group id, but does not send it with assign() and without commits.
+    # confluent-kafka requires a group id, but does not send it because the consumer uses assign() and does
+    # not commit.
     "confluent": {
         "auto.offset.reset": "earliest",
         "group.id": "kafkacore-bench",

@@ -525,7 +525,7 @@ class Quotas:
         Raises
         ------
         ThrottlingQuotaExceededError
-            The client has exceeded its limit before, so that the change must be rejected.
+            The client had already exceeded its limit, so the change is rejected.
         """
         if not self.mutations.is_enabled:
             return

@@ -68,7 +68,7 @@ class CoordinatorTopic:
     compression:
         Codec of the batches.
     append_timeout_ms:
-        Milliseconds after which a request fails that waits for its records to be safe.
+        How long a request waits for its records to be safe, in milliseconds. After that time it fails.
     """
 
     name: str

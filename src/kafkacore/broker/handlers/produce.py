@@ -132,7 +132,7 @@ class _Produce:
         self.pending: list[_Pending] = []
 
     def append_unvalidated(self) -> Change[ProduceCall | AnsweredLater]:
-        """Validate the slow batches on another thread, and append them on this one."""
+        """Validate the remaining batches on another thread, and append them on this thread."""
         waiting = self.request.operation
         append = self._append
         for some in _parts(append.unvalidated):

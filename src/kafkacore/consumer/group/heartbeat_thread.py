@@ -31,7 +31,7 @@ class HeartbeatThread:
     membership:
         Membership whose background work is run.
     heartbeats:
-        Sender of the heartbeats. Between two rounds of work, the thread waits on this object.
+        Sender of the heartbeats. The thread waits in its ``wait`` method between two rounds of work.
     clock:
         Source of time.
     group_id:

@@ -1,4 +1,4 @@
-"""Classic groups, whose leader, one of the members, assigns the partitions.
+"""Classic groups, in which one member, the leader, assigns the partitions.
 
 Source: Apache Kafka 4.3, ``common/message`` of kafka-clients.
 """
