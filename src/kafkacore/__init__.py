@@ -79,8 +79,8 @@ def __getattr__(name: str) -> Any:
     try:
         module = import_module(module_name)
     except ImportError as error:
-        # Cython's message is "module … does not support loading in subinterpreters" or "Interpreter change
-        # detected".
+        # In a subinterpreter, Cython raises this error with the message "module … does not support loading in
+        # subinterpreters" or "Interpreter change detected".
         if "interpreter" in str(error).lower():
             raise ImportError(_ONE_INTERPRETER) from error
         raise

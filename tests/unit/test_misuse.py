@@ -357,7 +357,7 @@ def test_batch_divided_into_what_is_no_parts_is_refused(parts: list[Any]) -> Non
     result = ProduceResult(TP)
     with pytest.raises((TypeError, ValueError)):
         result.divide(parts)
-    with pytest.raises(ValueError, match="another result that is not divided"):
+    with pytest.raises(ValueError, match="a new batch that has not been divided"):
         result.divide([(0, result)])
     assert not FutureRecordMetadata(result).is_done
 

@@ -742,7 +742,7 @@ def _partition_errors(response: Any) -> dict[TopicPartition, ErrorClass]:
 
 
 def _raise_retriable(errors: Iterable[ErrorClass]) -> None:
-    """Raise an error that the coordinator has moved or is loading, so that the request is sent again."""
+    """Raise a retriable error if the coordinator has moved or is loading, so that the request is retried."""
     for error in errors:
         if issubclass(error, MOVED_ERRORS + BUSY_ERRORS):
             raise error("the coordinator is not ready")

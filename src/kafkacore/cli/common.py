@@ -81,7 +81,7 @@ class CommandParser(argparse.ArgumentParser):
         return parsed, unknown
 
     def error(self, message: str) -> NoReturn:
-        """Exit with status 2 and one sentence. argparse would print the usage, too, which hides it."""
+        """Exit with status 2 and a short error. argparse would print the usage too, which hides the error."""
         hint = "" if "; " in message else f"; see {self.prog} --help"
         self.exit(2, f"{self.prog}: error: {message}{hint}\n")
 
@@ -174,7 +174,7 @@ def require_listener(
     if proxy is not None:
         raise CommandError(
             f"no broker listens on {bootstrap}: connection refused (through proxy {proxy.endpoint}). Check "
-            f"the address (--bootstrap) and that of the proxy (proxy.url). --timeout waits for one"
+            f"the address (--bootstrap) and that of the proxy (proxy.url). Use --timeout to wait for a broker"
         )
     raise CommandError(
         f"no broker listens on {bootstrap}: connection refused. Check the address (--bootstrap), and "

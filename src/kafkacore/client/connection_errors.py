@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 #: Number of consecutive TLS handshakes that a broker closes without an alert before the client gives up.
 MAX_SILENT_CLOSES = 3
-#: Number of connections that a bootstrap server closes after ApiVersions before the client logs a warning.
+#: The client logs a warning when a bootstrap server has closed this many connections after ApiVersions.
 MAX_EARLY_CLOSES = 3
 CLOSED_EARLY = (
     "the broker closes the connection at the first request after ApiVersions; if the port requires a login, "
@@ -102,7 +102,7 @@ class ConnectionErrors:
 
     @property
     def has_early_closes(self) -> bool:
-        """Whether a broker has closed connections early, so that :meth:`answered` must be called."""
+        """Whether a broker has closed connections early. If so, report its answers to :meth:`answered`."""
         return bool(self._early_closes)
 
     def answered(self, endpoint: str) -> None:
@@ -119,7 +119,7 @@ class ConnectionErrors:
         return "; ".join(f"{endpoint}: {reason}" for endpoint, reason in found.items())
 
     def as_cause(self) -> str:
-        """Return the summary after a colon, to be appended to an error message, or an empty string."""
+        """Return the :meth:`summary` after a colon, as the end of an error message. It may be empty."""
         summary = self.summary()
         return f": {summary}" if summary else ""
 

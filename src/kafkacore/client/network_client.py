@@ -458,9 +458,9 @@ class NetworkClient:
         self._is_handling = False
 
     def _handle_missed(self) -> None:
-        """Handle results of a selector poll after which Ctrl-C interrupted :meth:`poll`.
+        """Handle the results of a selector poll that :meth:`poll` could not handle because of a Ctrl-C.
 
-        If Ctrl-C interrupted the selector's poll itself, its next poll returns the results.
+        If Ctrl-C interrupted the selector's poll itself, the selector's next poll returns the results.
         """
         self._handle_results()
         if self.selector.completed_receives or self.selector.disconnected or self.selector.connected:
@@ -549,7 +549,8 @@ class NetworkClient:
                     break
             else:
                 if self.in_flight.count(bootstrap.node_id) == 0:
-                    # No request uses this connection again, and it would stay open until it expires.
+                    # Close the connection, because no request uses it again. It would otherwise stay open
+                    # until it expires.
                     self.close(bootstrap.node_id)
 
     def _rename(self, bootstrap_id: int, node: Node) -> None:

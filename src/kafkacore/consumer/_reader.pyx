@@ -140,7 +140,7 @@ cdef class RecordReader:
 
     # ---- Records -------------------------------------------------------------------------------------------
     def read(self, list out, Py_ssize_t limit):
-        """Append up to ``limit`` records to ``out``; fewer only at the end.
+        """Append ``limit`` records to ``out``, or all remaining records if there are fewer.
 
         If this raises, ``out`` has the records before the error, and :attr:`next_offset` is after them. If a
         deserializer raised, the next call deserializes the same record again.

@@ -112,7 +112,7 @@ cdef class RequestFuture:
             self._finish(None, error)
 
     def complete_unless_done(self, value):
-        """Complete with ``value`` unless a Ctrl-C has failed the future.
+        """Complete with ``value``, unless a Ctrl-C has already completed the future with an error.
 
         In both cases, call the remaining listeners.
         """

@@ -98,7 +98,7 @@ def _callback(name: str, value: object) -> object:
 
 @checks("object", "one or more assignors, each a class, an object or a name", SettingType.LIST)
 def _strategy(name: str, value: object) -> object:
-    # This only checks the value: each consumer creates its own assignors.
+    # Create the assignors only to check the value, because each consumer creates its own.
     try:
         assignors_for(value)
     except KafkaConfigurationError as error:
@@ -273,8 +273,8 @@ def resolve(given: Mapping[str, object]) -> Config:
             f"heartbeat_interval_ms={config['heartbeat_interval_ms']}, preferably three times as large: the "
             "session expires if no heartbeat arrives in that time"
         )
-    # Raise this limit if necessary: a response contains more than records, and its first batch may exceed the
-    # fetch limits.
+    # Raise receive_message_max_bytes if necessary: a response contains more than records, and its first batch
+    # may exceed the fetch limits.
     config["receive_message_max_bytes"] = max(
         config["receive_message_max_bytes"], config["fetch_max_bytes"] + config["max_partition_fetch_bytes"]
     )

@@ -99,7 +99,7 @@ cdef class ReadBuffer:
     cdef Py_ssize_t reserve_space(self, MemoryPool pool) except -1:
         """Return the number of free bytes after offset ``fill``; allocate a new buffer if necessary.
 
-        A new buffer counts towards the limit of ``pool``, if it fits.
+        If ``pool`` has enough free memory, the size of a new buffer is reserved there.
         """
         if self.chunk is not None and self.chunk.exports == 0:
             self.fill = 0

@@ -664,8 +664,8 @@ cdef class Selector:
 
     cdef int end(self, KafkaChannel channel, phase, str reason, error) except -1:
         """Close a channel, and report it in the current poll or the next poll."""
-        # Record this before closing the channel, so that Ctrl-C during a TLS shutdown does not prevent the
-        # report.
+        # Record the disconnect before closing the channel, so that the disconnect is reported even if Ctrl-C
+        # interrupts the TLS shutdown.
         self.failed[channel.id] = ChannelState(phase, reason, error)
         self.channels.drop(channel)
         logger.debug("connection %s closed (%s): %s", channel.id, phase.value, reason)

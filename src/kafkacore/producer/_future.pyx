@@ -135,7 +135,7 @@ cdef class ProduceResult:
     cdef int _wait_until(self, object deadline_ms, str what, object timeout) except -1:
         """Wait until the batch is done or split. At the deadline, raise KafkaTimeoutError.
 
-        ``what`` is the first part of its message, such as "the record was not acknowledged".
+        ``what`` is the first part of the error message, such as "the record was not acknowledged".
         """
         left_ms = None if deadline_ms is None else deadline_ms - self._clock.monotonic_ms()
         if left_ms is not None and left_ms < 0 or not self._wait_here(left_ms):
@@ -168,7 +168,7 @@ cdef int _check_parts(ProduceResult whole, list parts) except -1:
         if index <= before or (at == 0 and index != 0):
             raise ValueError(f"part {at} begins at {index}: parts must be sorted, and the first begins at 0")
         if part is None or part is whole or part._parts is not None:
-            raise ValueError(f"part {at} must be another result that is not divided")
+            raise ValueError(f"part {at} must be the result of a new batch that has not been divided")
         before = index
     if before < 0:
         raise ValueError("a batch must be divided into at least one part")

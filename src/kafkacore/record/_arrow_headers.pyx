@@ -12,9 +12,9 @@ from kafkacore.record._arrow_table cimport ArrowColumn, Piece, check_array, chec
 from kafkacore.record.column cimport COLUMN_SPANS, Column, Span, bit_is_set, column_row
 from kafkacore.record._gather cimport HeaderColumns, new_block
 
-# State and output of the loop over one piece of a column.
+# State and output of the loop over one `Piece` of a column.
 cdef struct _Filling:
-    # Names and values of all headers of the piece. The index of the first header is 0.
+    # Names and values of all headers in the `Piece`. The index of the first header is 0.
     Column names
     Column values
     int64_t row
@@ -80,7 +80,7 @@ cdef int _check_type(ArrowColumn source) except -1:
 
 
 cdef ArrowColumn one_piece(ArrowColumn source, Py_ssize_t at):
-    """Return a column that has only piece ``at`` of ``source``."""
+    """Return a column that contains only ``source.pieces[at]``."""
     cdef ArrowColumn made = ArrowColumn.__new__(ArrowColumn)
     made.owner, made.name = source.owner, source.name
     made.schema = source.schema
@@ -96,7 +96,7 @@ cdef inline int64_t offset_at(const void *offsets, int64_t at, bint is_large) no
 
 
 cdef ArrowColumn _elements(ArrowColumn source, bint is_large):
-    """Return the elements of the lists, piece by piece."""
+    """Return the column of the lists' elements, with one ``Piece`` for each ``Piece`` of ``source``."""
     cdef ArrowColumn made = ArrowColumn.__new__(ArrowColumn)
     cdef const Piece *piece
     cdef const ArrowArray *array

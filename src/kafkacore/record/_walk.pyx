@@ -34,8 +34,8 @@ def walk_headers(const uint8_t[::1] chunk, int64_t position):
     Returns
     -------
     tuple
-        The headers, the position at which the walk stopped, and the error at that position, or ``None``. All
-        positions are positions in the file. Without an error, the walk stops at the end of the last batch,
+        The headers, the position at which reading stopped, and the error at that position, or ``None``. All
+        positions are positions in the file. Without an error, reading stops at the end of the last batch,
         which may be beyond the chunk, or at the start of a header that is only partly in the chunk.
     """
     cdef list headers = []

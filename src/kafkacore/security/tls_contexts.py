@@ -169,7 +169,7 @@ def _explained(what: str, advice: str) -> Iterator[None]:
     try:
         yield
     except ssl.SSLError as error:
-        # Errors that Python itself raises have no reason.
+        # If Python itself raised the SSLError, the error may have no attribute ``reason``.
         reason = getattr(error, "reason", None)
         raise KafkaConfigurationError(
             f"{what} cannot be used: {advice}" + (f" ({reason})" if reason else "")

@@ -185,7 +185,7 @@ class FaultProxy:
         self._for_links(direction, set_it)
 
     def set_stalled(self, is_stalled: bool = True, *, direction: Direction | None = None) -> None:
-        """Forward neither bytes nor disconnects, as on a half-open connection. ``False`` ends this."""
+        """Forward neither bytes nor disconnects, as on a half-open connection. ``False`` resumes."""
 
         def set_it(link: Link) -> None:
             link.is_stalled = is_stalled
@@ -195,7 +195,7 @@ class FaultProxy:
     def set_black_hole(self, is_black_hole: bool = True, *, direction: Direction | None = None) -> None:
         """Discard all bytes, and do not forward disconnects.
 
-        ``False`` ends this and resets the connections on which something was discarded.
+        ``False`` forwards bytes again, and resets the connections on which bytes were discarded.
         """
 
         def set_it(link: Link) -> None:
@@ -355,8 +355,8 @@ class FaultProxy:
         try:
             self._waker.send(b"w")
         except OSError:
-            # If the socket's buffer is full, the earlier bytes wake the thread. After a close, the waiting
-            # caller sees that the thread has ended.
+            # Ignore the error. If the socket's buffer is full, earlier bytes will wake the thread. After a
+            # close, the waiting caller sees that the thread has ended.
             return
 
     def _run(self) -> None:

@@ -106,7 +106,7 @@ class Stream:
         return not (self.is_read or self.link.is_stalled or self.queued_bytes >= self.queue_bytes)
 
     def due_ms(self) -> float | None:
-        """Return the time at which the next entry is due, or ``None`` if time alone makes no entry due."""
+        """Return the time at which the next entry is due, or ``None`` if no entry can be forwarded."""
         if not self.queue or self.link.is_stalled or self.is_blocked:
             return None
         return self.queue[0][0]
@@ -189,7 +189,7 @@ class ProxyConnection:
         self.is_closed = False
         #: Whether the connection is cut, or will be cut, within a request or response.
         self.is_cut_in_frame = False
-        #: Whether the proxy has counted the cut.
+        #: Whether the proxy's counters include the cut of this connection.
         self.is_counted = False
         self._requests = requests
         self._request_cuts = request_cuts

@@ -35,7 +35,7 @@ ROWS_METRIC = "number of output rows"
 class Answer(TypedDict, total=False):
     """Line that the driver prints: the number of rows of a job, and the resources that it used."""
 
-    #: ``ready`` in the first line, which contains nothing else.
+    #: The first line that the driver prints contains only this key, with the value ``ready``.
     event: str
     rows: int
     #: Row that a job with the sink :data:`~kafkacore.bench.spark.job.COLLECT` returned.

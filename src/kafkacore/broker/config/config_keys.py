@@ -537,8 +537,8 @@ class _Resolver:
         for endpoint in endpoints:
             if not endpoint.host:
                 raise KafkaConfigurationError(f"{name}={value} must include a host that clients connect to")
-        # If the advertised port equals the port in listeners, store 0, which stands for the bound port. It is
-        # then still correct if a flag overrides the port in listeners.
+        # If the advertised port equals the port in listeners, store 0, which stands for the bound port. The
+        # advertised port is then still correct if a flag overrides the port in listeners.
         advertised = [
             each._replace(port=0) if ports.get(each.name) == each.port else each for each in endpoints
         ]
@@ -599,7 +599,7 @@ class _Resolver:
         )
 
     def _ignores_client_auth(self) -> bool:
-        """Whether ``ssl.client.auth`` is set without a prefix, so that a SASL_SSL listener ignores it."""
+        """Whether a SASL_SSL listener ignores ``ssl.client.auth``, because it has no listener prefix."""
         shared = self._listener_properties.get(CLIENT_AUTH, "none")
         protocols = {protocol for _, protocol in self._endpoints()} | {
             self._arguments.get("security_protocol")

@@ -15,7 +15,8 @@ from kafkacore.broker.group.replay import LoadedPartition, Replay
 from kafkacore.protocol.generated.group_records import OffsetCommitKey
 from kafkacore.structs import TopicPartition
 
-#: Groups to apply in one turn of the network thread after a load. This takes a few milliseconds.
+#: Number of loaded groups that the network thread applies before it serves other requests. Applying them
+#: takes a few milliseconds.
 GROUPS_PER_TURN = 200
 
 

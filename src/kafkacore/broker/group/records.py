@@ -26,7 +26,7 @@ LEGACY_OFFSET_COMMIT: Final = 0
 OFFSET_COMMIT: Final = 1
 GROUP_METADATA: Final = 2
 
-#: Value versions to write. Only version 1 of a commit has a field for the expiry time.
+#: Versions in which values are written. Only version 1 of an offset commit has a field for the expiry time.
 OFFSET_COMMIT_VALUE_VERSION: Final = 4
 EXPIRING_OFFSET_COMMIT_VALUE_VERSION: Final = 1
 GROUP_METADATA_VALUE_VERSION: Final = 3
@@ -51,7 +51,7 @@ def offset_commit_tombstone(group_id: str, topic: str, partition: int) -> Coordi
 
 
 def offset_commit_key(group_id: str, topic: str, partition: int) -> bytes:
-    """Return the key of a group's offset of a partition."""
+    """Return the record key for a group's committed offset of a partition."""
     key = OffsetCommitKey(group=group_id, topic=topic, partition=partition)
     return _encoded(key, 0, OFFSET_COMMIT)
 

@@ -67,14 +67,14 @@ cdef class ProduceAppend:
     cdef readonly Request request
     cdef readonly object services
     cdef readonly ProduceCall call
-    # Text, because the traceback of an exception would form a reference cycle with this object, and would
-    # keep the payload in memory.
+    # The error is stored as text, because the traceback of an exception would form a reference cycle with
+    # this object, and would keep the payload in memory.
     cdef readonly str first_error
     cdef readonly list unvalidated
     cdef public dict refused
     cdef readonly list waiting
     cdef ValidationBudget _budget
-    # None if every client may write to every topic.
+    # Authorizer of the broker; None if every client may write to every topic.
     cdef object _authorizer
 
     def __init__(self, Request request not None, services):
@@ -131,7 +131,7 @@ cdef class ProduceAppend:
                     self._refuse(partition, error)
 
     cdef int _refuse(self, ProducePartition partition, error) except -1:
-        """Write the error of one partition into the response; error_code logs unexpected errors."""
+        """Write the error of one partition into the response; ``error_code()`` logs unexpected errors."""
         self.first_error = self.first_error or str(error)
         partition.error_code = error_code(error)
         partition.error_message = error_message(error)

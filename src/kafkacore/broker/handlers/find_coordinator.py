@@ -1,7 +1,8 @@
 """FindCoordinator: return the coordinator of a group or of a transactional id.
 
-Versions 0 to 6. It is the leader of the partition of ``__consumer_offsets`` or ``__transaction_state`` that
-stores the group or id. The first request creates the topic. Share groups are not supported.
+Versions 0 to 6. The coordinator is the leader of the partition of ``__consumer_offsets`` or
+``__transaction_state`` that stores the group or id. The first request creates the topic. Share groups are not
+supported.
 """
 
 from __future__ import annotations

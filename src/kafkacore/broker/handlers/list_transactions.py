@@ -59,7 +59,8 @@ def _is_wanted(metadata: TransactionMetadata, message: ListTransactionsRequest, 
         return False
     if message.state_filters and metadata.state.title not in message.state_filters:
         return False
-    # As in Kafka, an id that has never had a transaction passes, because its start time is -1.
+    # As in Kafka, an id that has never had a transaction passes the duration filter, because its start time
+    # is -1.
     return message.duration_filter < 0 or now_ms - metadata.start_ms > message.duration_filter
 
 

@@ -123,7 +123,8 @@ cdef class LogFile:
 
     def fdatasync(self):
         fd = self.take_hold()
-        # Clear this before the sync, because the sync may miss writes that happen meanwhile.
+        # Clear the flag before the sync, so that a write during the sync sets it again. The sync may miss
+        # such a write.
         self.is_unsynced = False
         try:
             self.disk.fdatasync(fd)

@@ -290,8 +290,8 @@ class Cleaner:
         for index, segment in enumerate(dirty):
             if self._walk(log, segment, lambda chunk: map_keys(offsets, chunk, start), take, lambda: None):
                 break
-            # The map also covers the offsets at the end of the segment that an earlier compaction has
-            # removed.
+            # An earlier compaction may have removed records at the end of the segment. The map also covers
+            # the offsets of these records.
             next_base = dirty[index + 1].base_offset if index + 1 < len(dirty) else end
             offsets.latest_offset = next_base - 1
         return offsets

@@ -151,7 +151,7 @@ class ProducerStateManager:
             return None
 
     def restore_recent_batches(self, headers: Iterable[BatchHeader]) -> bool:
-        """Add the last five batches of each producer, any of which may be sent again.
+        """Restore the last five batches of each producer, any of which may be sent again.
 
         A snapshot has only the last batch of each producer.
 

@@ -40,7 +40,7 @@ def segment_file(folder: Path, base_offset: int, suffix: str) -> Path:
 
 
 class RecordsSlice(NamedTuple):
-    """Whole batches as stored in the file, and the offset after the last one."""
+    """Whole batches as stored in the file, and the offset after the last batch."""
 
     records: memoryview | FileSlice
     next_offset: int
@@ -158,7 +158,7 @@ class LogSegment:
     @property
     def transaction_index(self) -> TransactionIndex:
         """Aborted transactions whose marker is in this segment."""
-        # Created on use, because most segments have no transactions.
+        # Create the index on first use, because most segments have no transactions.
         if self._transaction_index is None:
             self._transaction_index = TransactionIndex(self._files, self._path(TRANSACTION_INDEX_SUFFIX))
         return self._transaction_index
@@ -414,8 +414,8 @@ class LogSegment:
         largest = self.max_timestamp
         if largest.offset < limit_offset:
             return largest
-        # An append adds to both indexes at once, so the time index covers all batches before the start of the
-        # loop below.
+        # An append updates the offset index and the time index together. The time index therefore covers all
+        # batches before the position at which the loop below starts.
         index = self.time_index.file.last_below(lambda entry: self.base_offset + entry[1] < limit_offset)
         largest = TimestampOffset(NO_TIMESTAMP, self.base_offset)
         if index >= 0:
@@ -494,7 +494,7 @@ class LogSegment:
     # ---- Lifecycle ------------------------------------------------------------------------------------
 
     def become_inactive(self) -> None:
-        """Complete the indexes. The last entry of the time index has the largest timestamp, for retention."""
+        """Complete the indexes. Retention needs the largest timestamp as the last entry of the time index."""
         if self.max_timestamp.timestamp >= 0:
             self.time_index.maybe_append(*self.max_timestamp, closing=True)
         # Write now: if the disk is full, only the append fails, whereas a failed sync would take the log

@@ -105,7 +105,7 @@ class ScramUsers:
         return sum(self._decides(user, mechanism) for mechanism in MECHANISM_NAMES) > 0
 
     def replaced(self) -> list[str]:
-        """Return the configured users that have a credential that was set or deleted by a request."""
+        """Return the configured users for whom a request has set or deleted a credential."""
         return sorted(user for user in self._configured if self.decides_about(user))
 
     def users(self) -> list[str]:

@@ -435,7 +435,7 @@ class KafkaBroker:
         self._close_log()
 
     def _close_log(self) -> None:
-        # Close all these objects before the logs, so that nothing is appended to closed logs.
+        # Close all other objects before the logs, so that nothing is appended to closed logs.
         if self.services is not None:
             self.services.loggers.close()
         long_work, self._long_work = self._long_work, None

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias, TypeVar
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-#: Function for the worker thread; ``None`` to let the network thread serve other requests first.
+#: Function for the worker thread to run. ``None`` lets the network thread serve other requests first.
 Work = Callable[[], object] | None
 Change = Generator[Work, None, T]
 OnDone: TypeAlias = Callable[[T | Exception], None]

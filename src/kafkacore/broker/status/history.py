@@ -1,6 +1,6 @@
 """Samples of a broker's totals over the last ten minutes, and current rates.
 
-Samples are also taken while no page is open, so that a newly opened page shows ten minutes at once.
+Samples are also taken while no status page is open, so that a newly opened page shows ten minutes at once.
 """
 
 from __future__ import annotations

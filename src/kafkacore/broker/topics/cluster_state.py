@@ -63,7 +63,7 @@ class BrokerNode(NamedTuple):
 
 
 class Reassignment(NamedTuple):
-    """A reassignment that waits until a node is up: the replicas of the partition before and after it."""
+    """The replicas of a partition before and after a reassignment that waits until a node is up."""
 
     before: list[int]
     after: list[int]
@@ -103,7 +103,7 @@ class ClusterState:
         self._replicas: dict[TopicPartition, list[int]] = {}
         self._reassignments: dict[TopicPartition, Reassignment] = {}
         self.controller_id = nodes[0].node_id
-        #: Incremented each time that another node becomes the controller.
+        #: Epoch of the controller, incremented each time that another node becomes the controller.
         self.controller_epoch = 0
         #: Called with a partition after its leader has changed.
         self.on_moved: list[Callable[[TopicPartition], None]] = []
@@ -322,7 +322,10 @@ class ClusterState:
         self.controller_epoch += 1
 
     def _settle_leaders(self) -> None:
-        """Elect a leader for each partition without a leader, before a node stops and epochs change."""
+        """Elect a leader for each partition whose leader has not been needed yet.
+
+        Call this before a node stops, because only a partition with a leader gets a new leader and epoch.
+        """
         for name in self._topics.names():
             topic = self._topics.get(name)
             assert topic is not None, "names() has returned it"

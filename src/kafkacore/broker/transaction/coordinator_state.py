@@ -16,7 +16,7 @@ from kafkacore.errors import CorruptRecordError, MalformedMessageError
 from kafkacore.record import RecordBatch
 from kafkacore.structs import TopicPartition
 
-#: Transactional ids to apply in one turn of the network thread after a load.
+#: Number of loaded transactional ids that the network thread applies before it serves other requests.
 IDS_PER_TURN = 1000
 
 Transactions = dict[str, TransactionMetadata]

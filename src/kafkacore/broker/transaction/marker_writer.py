@@ -1,8 +1,9 @@
 """Ends prepared transactions: writes a marker to each partition, and then the completed state.
 
-The outcome of a transaction is decided when its prepared state is safe. From then on, this module repeats
-whatever fails until the transaction is complete, also after a restart. It does the work of Kafka's
-``TransactionMarkerChannelManager``, without requests between brokers, because all nodes share the logs.
+The outcome of a transaction is decided when its prepared state is below the high watermark. From then on,
+this module repeats whatever fails until the transaction is complete, also after a restart. It does the work
+of Kafka's ``TransactionMarkerChannelManager``, without requests between brokers, because all nodes share the
+logs.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class _Retry(TimerTask):
 
 
 class _MarkersWritten(DelayedOperation):
-    """An operation that completes when the appended markers are safe, or one of their logs has failed."""
+    """An operation that waits until all markers are below the high watermarks, or a log has failed."""
 
     def __init__(
         self, required: Mapping[TopicPartition, tuple[UnifiedLog, int]], on_written: Callable[[], None]
@@ -84,7 +85,7 @@ class MarkerWriter:
     append_marker:
         Appends a marker to a partition.
     replica_manager:
-        Notifies of high watermarks.
+        Reports that the high watermark of a log has advanced.
     timer, clock:
         Timer and clock of the broker.
     """
@@ -115,12 +116,15 @@ class MarkerWriter:
         self._waiting.setdefault(transactional_id, []).append(callback)
 
     def complete(self, metadata: TransactionMetadata) -> None:
-        """Write the markers and the completed state of a transaction whose prepared state is safe."""
+        """Write the markers and the completed state of a prepared transaction.
+
+        The record of the prepared state must be below the high watermark.
+        """
         _Completion(self, metadata).write_markers()
 
 
 class _Completion:
-    """The end of one transaction, which is repeated until it succeeds."""
+    """Ends one prepared transaction, and repeats failed steps until the transaction is complete."""
 
     def __init__(self, writer: MarkerWriter, metadata: TransactionMetadata) -> None:
         assert metadata.state in PREPARED, "only a prepared transaction gets markers"
@@ -134,7 +138,7 @@ class _Completion:
         self._failures = 0
 
     def write_markers(self) -> None:
-        """Append the missing markers, and continue when all are safe."""
+        """Append the missing markers, and continue when all are below the high watermarks."""
         transactions = self._writer.transactions
         if transactions.state.get(self._name) is not self._metadata:
             # The partition of the transactional id has been unloaded.

@@ -107,7 +107,7 @@ def log_in(config: SaslConfig) -> SaslConfig:
 
 
 def _of_endpoint(config: SaslConfig) -> Callable[[], OAuthToken]:
-    # This import is local, because the module imports the standard library's HTTP client, which nothing else
+    # Import ``oidc`` only here, because it imports the standard library's HTTP client, which nothing else
     # needs.
     from kafkacore.security.sasl.oidc import ClientCredentials
 

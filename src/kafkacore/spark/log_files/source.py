@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class KafkaCoreLogDataSource(DataSource):
-    """Data source for Kafka's log segment files, with the columns of ``kafkacore`` and without a broker."""
+    """Reads Kafka's log segment files without a broker, with the columns of the format ``kafkacore``."""
 
     @classmethod
     def name(cls) -> str:

@@ -22,7 +22,7 @@ Reason = Literal[
 
 
 class DataLossError(KafkaError):
-    """Records of the read were deleted before they were read (Spark's ``KAFKA_DATA_LOSS``)."""
+    """Requested records were deleted before they were read (Spark's ``KAFKA_DATA_LOSS``)."""
 
 
 def report_data_loss(fail: bool, reason: Reason, what: str) -> None:

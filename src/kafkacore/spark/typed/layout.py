@@ -53,7 +53,7 @@ class Origin(NamedTuple):
 
 @dataclass(frozen=True)
 class Layout:
-    """Origins of all columns; picklable.
+    """The schema of the batches and the origin of each column. The object can be pickled.
 
     Parameters
     ----------
