@@ -119,7 +119,7 @@ class ConnectionErrors:
         return "; ".join(f"{endpoint}: {reason}" for endpoint, reason in found.items())
 
     def as_cause(self) -> str:
-        """Return the :meth:`summary` after a colon, as the end of an error message. It may be empty."""
+        """Return a colon and the :meth:`summary` to end a message, or an empty string if it is empty."""
         summary = self.summary()
         return f": {summary}" if summary else ""
 

@@ -567,8 +567,8 @@ class NetworkClient:
     def _name_connection(self, node_id: int) -> None:
         """Choose the selector's id of a new connection.
 
-        Each connection to a bootstrap server gets a new id. An earlier connection keeps its id when it
-        becomes the connection of a node, so that id may still be in use.
+        Each connection to a bootstrap server gets a new id, because earlier ids may still be in use: a
+        connection keeps its id when it becomes the connection of a node.
         """
         if node_id < 0:
             self._bootstrap_connections += 1

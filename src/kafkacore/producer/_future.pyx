@@ -94,7 +94,7 @@ cdef class ProduceResult:
         """
         cdef FutureRecordMetadata future
         cdef ProduceResult part
-        # Copy the list and check the copy, because futures read it without checks.
+        # Check and keep a copy, because the caller may change the list, and futures read it without checks.
         parts = list(parts)
         _check_parts(self, parts)
         with self._lock:

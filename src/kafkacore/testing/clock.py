@@ -41,7 +41,7 @@ class VirtualClock(Clock):
         self.advance(max(duration_ms, 0.0))
 
     def wait_for(self, condition: Condition, predicate: Callable[[], bool], timeout_ms: float | None) -> bool:
-        """Advance by the time-out unless the predicate is true: a single thread cannot wait for another."""
+        """Advance by the time-out, unless the predicate is true. No other thread can make it true."""
         if not predicate() and timeout_ms is not None:
             self.advance(max(timeout_ms, 0.0))
         return predicate()

@@ -370,7 +370,7 @@ cdef class TimeIndex:
         return 0
 
     def maybe_append(self, int64_t timestamp, int64_t offset, *, bint closing=False):
-        """Add an entry if its timestamp is later than the last one.
+        """Add an entry if its timestamp is later than that of the last entry.
 
         Parameters
         ----------
@@ -379,7 +379,7 @@ cdef class TimeIndex:
         offset:
             Last offset of the batch with this timestamp.
         closing:
-            Whether the entry is the last one of the segment, which may use the reserved slot.
+            Whether this is the last entry of the segment, which may use the reserved slot.
         """
         self.add(timestamp, offset, closing)
 

@@ -34,11 +34,11 @@ MAX_OFFSET = INT64_MAX
 _MAX_SEQUENCE = INT32_MAX
 
 _SNAPSHOT_VERSION = 1
-# Version, CRC-32C of the rest of the file, number of entries.
+# Header of a snapshot: version, CRC-32C of the rest of the file, number of entries.
 _SNAPSHOT_HEAD = struct.Struct(">hIi")
 _CRC_START = 2 + 4
-# Producer id, epoch, last sequence, last offset, offset delta, timestamp, coordinator epoch, first
-# offset of the open transaction.
+# Entry of a snapshot: producer id, epoch, last sequence, last offset, offset delta, timestamp, coordinator
+# epoch, first offset of the open transaction.
 _SNAPSHOT_ENTRY = struct.Struct(">qhiqiqiq")
 
 
@@ -294,7 +294,7 @@ class ProducerStateManager:
         offset, data:
             Result of :meth:`begin_interim_snapshot`.
         segment_bases:
-            Base offsets of the segments. A snapshot at one of these is not an interim one and is kept.
+            Base offsets of the segments. A snapshot at a base offset is not an interim snapshot and is kept.
         """
         self._disk.write_file(self._path(offset), data)
         former, self._interim_offset = self._interim_offset, offset

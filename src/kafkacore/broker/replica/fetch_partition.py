@@ -24,7 +24,7 @@ class FetchParams(NamedTuple):
     min_bytes: int
     max_bytes: int
     read_committed: bool = False
-    #: Returns whether the client may read a topic; ``None`` if it may read all of them.
+    #: Function that returns whether the client may read a topic; ``None`` if the client may read all topics.
     may_read: Callable[[str], bool] | None = None
 
 

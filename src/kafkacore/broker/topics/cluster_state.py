@@ -105,11 +105,11 @@ class ClusterState:
         self.controller_id = nodes[0].node_id
         #: Epoch of the controller, incremented each time that another node becomes the controller.
         self.controller_epoch = 0
-        #: Called with a partition after its leader has changed.
+        #: Functions that are called with a partition after its leader has changed.
         self.on_moved: list[Callable[[TopicPartition], None]] = []
-        #: Called with the id of a node that has stopped.
+        #: Functions that are called with the id of a node that has stopped.
         self.on_stopped: list[Callable[[int], None]] = []
-        #: For tests: returns the exception that :meth:`led_log` raises for a partition, or ``None``.
+        #: Set by tests: function that returns the exception of :meth:`led_log` for a partition, or ``None``.
         self.refusal: Callable[[TopicPartition], Exception | None] | None = None
 
     def nodes(self) -> list[BrokerNode]:
