@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 from eventually import BUDGET_MS
@@ -72,17 +73,22 @@ def test_wait_without_end_ends_when_what_it_waits_for_is_there() -> None:
     thread.join()
 
 
+def replace_sleep(monkeypatch: pytest.MonkeyPatch, sleep: Callable[[float], object]) -> None:
+    """Replace ``time.sleep`` for the clock alone: other threads of the process sleep, too."""
+    monkeypatch.setattr("kafkacore.clock.time", SimpleNamespace(sleep=sleep))
+
+
 @pytest.mark.parametrize("duration_ms", [0.0, -5.0])
 def test_sleep_of_no_time_does_not_reach_the_system(
     monkeypatch: pytest.MonkeyPatch, duration_ms: float
 ) -> None:
-    monkeypatch.setattr(time, "sleep", lambda duration_s: pytest.fail("slept"))
+    replace_sleep(monkeypatch, lambda duration_s: pytest.fail("slept"))
     Clock().sleep_ms(duration_ms)
 
 
 def test_sleep_is_told_to_the_system_in_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
-    monkeypatch.setattr(time, "sleep", slept.append)
+    replace_sleep(monkeypatch, slept.append)
     Clock().sleep_ms(250)
     assert slept == [0.25]
 

@@ -62,10 +62,10 @@ def run_and_check(folder: Path, kills: int, *, idempotent: bool) -> KillRun:
 
 @pytest.mark.timeout(dose(240, 7_200))
 def test_acknowledged_records_survive_every_kill_once_and_in_order(tmp_path: Path) -> None:
-    run = run_and_check(tmp_path, dose(25, 1_000), idempotent=True)
-    assert run.kills == dose(25, 1_000)
+    run = run_and_check(tmp_path, dose(12, 1_000), idempotent=True)
+    assert run.kills == dose(12, 1_000)
 
 
 @pytest.mark.timeout(dose(120, 1_800))
 def test_without_idempotence_only_what_was_in_flight_at_a_kill_is_doubled(tmp_path: Path) -> None:
-    run_and_check(tmp_path, dose(10, 200), idempotent=False)
+    run_and_check(tmp_path, dose(5, 200), idempotent=False)

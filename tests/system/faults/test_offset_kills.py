@@ -25,7 +25,7 @@ GROUPS, PARTITIONS = 4, 3
 def test_acknowledged_commit_is_there_after_every_kill(tmp_path: Path) -> None:
     seed = new_seed()
     rng = random.Random(seed)
-    kills = dose(12, 200)
+    kills = dose(8, 200)
     # Small segments, so that the offsets topic rolls new ones during the kills.
     with EmbeddedBroker(tmp_path, offsets_topic_segment_bytes=100_000) as broker:
         with Line(broker.bootstrap_servers) as asked:

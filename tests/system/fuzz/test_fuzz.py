@@ -23,7 +23,7 @@ from kafkacore.protocol import API_REGISTRY
 
 PROJECT = Path(__file__).resolve().parents[3]
 #: Number of inputs for all targets together. Runs under a sanitizer set fewer.
-INPUTS = int(os.environ.get("KAFKACORE_FUZZ_INPUTS", dose(1_200_000, 100_000_000)))
+INPUTS = int(os.environ.get("KAFKACORE_FUZZ_INPUTS", dose(600_000, 100_000_000)))
 
 
 def fuzz(*arguments: str, module: str = "fuzz") -> subprocess.CompletedProcess[str]:
@@ -35,7 +35,7 @@ def fuzz(*arguments: str, module: str = "fuzz") -> subprocess.CompletedProcess[s
 
 @pytest.mark.timeout(dose(600, 30_000))
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__.rpartition(".")[2])
-def test_millions_of_hostile_inputs_raise_what_is_promised_and_nothing_else(module: object) -> None:
+def test_hostile_inputs_raise_what_is_promised_and_nothing_else(module: object) -> None:
     seed = new_seed()
     chosen = module.targets()
     whole = sum(share_of(target) for target in targets().values())

@@ -15,7 +15,7 @@ from kafkacore.errors import CorruptRecordError
 from kafkacore.record import Compression, compression
 from kafkacore.record.compression import compress, decompress
 
-SIZE = 256 * 1024
+SIZE = 128 * 1024
 #: Maximum bytes of memory in addition to 8 times the input: two initial output buffers.
 CONSTANT = 300 * 1024
 

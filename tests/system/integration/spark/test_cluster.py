@@ -23,7 +23,7 @@ from kafkacore.clock import SYSTEM_CLOCK
 PARTITIONS = 2
 BATCHES = dose(4, 20)
 WORKER_KILLS = dose(1, 10)
-DRIVER_KILLS = dose(2, 20)
+DRIVER_KILLS = dose(1, 20)
 #: Rows of one batch; enough that a kill finds a task running.
 ROWS_A_BATCH = 20_000
 PADDING = b"x" * 100

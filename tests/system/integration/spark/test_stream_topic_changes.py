@@ -51,9 +51,13 @@ def await_both(queries, expected):
 def ends(queries):
     """Wait until both queries have stopped by themselves, and return the kinds of their errors."""
     kinds = []
-    for running in queries:
-        eventually(lambda query=running.query: not query.isActive, "the query does not stop")
-        kinds.append(kind_of(running.query.exception()))
+    for source, running in zip(SOURCES, queries, strict=True):
+        query = running.query
+        eventually(
+            lambda query=query: not query.isActive,
+            lambda query=query, source=source: f"the query of {source} does not stop: {query.status}",
+        )
+        kinds.append(kind_of(query.exception()))
     theirs, ours = kinds
     assert ours == theirs
     return ours
