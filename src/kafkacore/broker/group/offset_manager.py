@@ -32,8 +32,8 @@ logger = NameLogger(__name__)
 DEFAULT_RETENTION_MS = -1
 NO_OFFSETS: Mapping[str, TopicOffsets] = {}
 
-#: Called with the error code of a fetch, the committed offsets of the group by topic and partition, and the
-#: partitions that have a pending offset. It must not modify them.
+#: Function that is called with the error code of a fetch, the committed offsets of the group by topic and
+#: partition, and the partitions that have a pending offset. It must not modify these arguments.
 OnFetched = Callable[[int, Mapping[str, TopicOffsets], Collection[Place]], None]
 
 
@@ -202,7 +202,7 @@ class OffsetManager:
         self._log.when_safe(group_id, on_safe)
 
     def of_group(self, group_id: str) -> Mapping[str, TopicOffsets]:
-        """Return the offsets of a group as they are now, including those that are not safe yet."""
+        """Return the current offsets of a group, including offsets that are not durable yet."""
         offsets = self._offsets_with(group_id)
         return NO_OFFSETS if offsets is None else offsets.of_group(group_id)
 

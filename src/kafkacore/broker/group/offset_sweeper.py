@@ -137,8 +137,8 @@ class OffsetSweeper:
         if topic is None:
             return True
         if topic_id == ZERO_UUID:
-            # An old record has no topic id, so the name decides. A commit for a new topic of the same name
-            # has an id.
+            # An old record has no topic id. If a topic of this name was deleted, the record belongs to that
+            # topic, because a commit for a new topic of the same name would have an id.
             return name in removed
         return bool(topic_id != topic.topic_id)
 

@@ -27,7 +27,7 @@ def handle(
     try:
         require_cluster(request, services, ACLOperation.DESCRIBE)
     except BrokerResponseError as error:
-        # As in Kafka: one result for each requested user, without the user's name.
+        # As in Kafka, the response has one result for each requested user, without the user's name.
         refused = [_Result(error_code=error_code(error)) for _ in request.message.users or ()]
         return DescribeUserScramCredentialsResponse(
             error_code=error_code(error), error_message=error_message(error), results=refused

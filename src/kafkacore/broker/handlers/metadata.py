@@ -113,8 +113,8 @@ def _create_missing(names: Iterable[str], request: Request, services: TopicServi
         try:
             services.quotas.record_mutation(request, len(partitions), strict_since=0)
         except ThrottlingQuotaExceededError:
-            # As in Kafka, whose broker creates the topic by a request of its own, the client asks again and
-            # is not throttled.
+            # Do not throttle the client, which asks again anyway. Kafka does not throttle it either, because
+            # there the broker itself sends the request that creates the topic.
             request.throttled_until_ms = 0.0
             raise UnknownTopicOrPartitionError(
                 f"Topic '{name}' was not created: its client exceeds the quota controller_mutation_rate."

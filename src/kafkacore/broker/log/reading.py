@@ -47,7 +47,7 @@ class LogPosition(NamedTuple):
 
 
 class SegmentRange(NamedTuple):
-    """Position and size of whole batches in a segment, and the offset after the last one."""
+    """Position and size of a range of whole batches in a segment, and the offset after the last batch."""
 
     position: int
     size: int

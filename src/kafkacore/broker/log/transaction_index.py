@@ -36,7 +36,7 @@ class AbortedTransaction(NamedTuple):
     #: Offset of the abort marker.
     last_offset: int
     producer_id: int
-    #: Last stable offset of the log after the marker.
+    #: Last stable offset of the log once the abort marker is appended.
     last_stable_offset: int
 
 
@@ -74,26 +74,26 @@ class TransactionIndex:
     # ---- Write ----------------------------------------------------------------------------------------
 
     def append(self, one: AbortedTransaction) -> None:
-        """Add an entry, whose marker is after that of the last entry."""
+        """Add an entry. Its abort marker must come after the marker of the last entry."""
         self._file.pwritev([aborted_bytes([one])], self._count * _ENTRY.size)
         self.is_made = True
         self._count += 1
 
     def truncate(self, count: int) -> None:
-        """Keep only the first ``count`` entries, and remove a part of an entry after them."""
+        """Keep only the first ``count`` entries. An incomplete entry after them is removed, too."""
         if self.is_made or self._file.exists():
             self._file.truncate(count * _ENTRY.size)
         self._count = count
 
     def replace(self, entries: list[AbortedTransaction]) -> None:
-        """Replace the file. Durable on return."""
+        """Replace the content of the file. The new content is durable on return."""
         self._file.release()
         self._files.disk.write_file(self.path, aborted_bytes(entries))
         self.is_made = True
         self._count = len(entries)
 
     def rewrite(self) -> None:
-        """Write the same content again, so that the next sync writes it after a failed sync."""
+        """Write the same content again after a failed sync, so that the next sync writes it to disk."""
         if self.is_made:
             self._file.pwritev([self._file.pread(self._count * _ENTRY.size, 0)], 0)
 
@@ -109,7 +109,9 @@ class TransactionIndex:
     # ---- Read -----------------------------------------------------------------------------------------
 
     def collect(self, start_offset: int, end_offset: int) -> tuple[list[AbortedTransaction], bool]:
-        """Return the transactions with records in a range, and whether later segments have no more of them.
+        """Return the aborted transactions with records in a range, and whether the search is complete.
+
+        A complete search need not continue in later segments, because they have no such transaction.
 
         Parameters
         ----------
@@ -161,7 +163,7 @@ class TransactionIndex:
         Raises
         ------
         CorruptRecordError
-            An entry is impossible or incomplete, its marker is not in the segment, or the markers are not in
+            An entry is invalid or incomplete, its marker is not in the segment, or the markers are not in
             order.
         """
         check_entries(self._content(), base_offset, end_offset)
@@ -185,7 +187,7 @@ class TransactionIndex:
             self._file.hold()
 
     def release_hold(self) -> None:
-        """Allow the file to be closed again."""
+        """End one :meth:`hold`, so that the file may be closed again."""
         if self.is_made:
             self._file.release_hold()
 

@@ -394,7 +394,10 @@ class Seen(NamedTuple):
 
 
 def _seen_of(results: PartitionResults, params: FetchParams) -> dict[TopicPartition, Seen]:
-    """Return size and end position of the partitions that were read as far as the consumer may read."""
+    """Return size and end of the records of each partition that was read up to the consumer's limit.
+
+    The limit is the high watermark or, with ``read_committed``, the last stable offset.
+    """
     seen = {}
     for partition, result in results:
         if partition.topic_partition is not None and result.log is not None:

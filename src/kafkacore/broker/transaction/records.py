@@ -60,7 +60,7 @@ def transaction_tombstone(transactional_id: str) -> CoordinatorRecord:
 
 
 def key_of(transactional_id: str) -> bytes:
-    """Return the key of a transactional id."""
+    """Return the record key of a transactional id."""
     return _encoded(TransactionLogKey(transactional_id=transactional_id), KEY_VERSION)
 
 
