@@ -85,7 +85,7 @@ def mapping(name: str, value: object, what: str) -> Mapping[Any, Any]:
 
 
 def partition(name: str, value: object) -> TopicPartition:
-    """Return a ``TopicPartition`` for any tuple of a topic and a number, such as kafka-python's class."""
+    """Convert any tuple of a topic and a number, such as kafka-python's, to a ``TopicPartition``."""
     if not isinstance(value, tuple) or len(value) != 2:
         raise TypeError(f"{name}: {value!r} is not a TopicPartition")
     return TopicPartition(text(name, value[0]), integer(name, value[1]))

@@ -133,7 +133,7 @@ class ConfigResource:
         self.configs = configs
 
     def __repr__(self) -> str:
-        # Leave out ``configs``, which may contain a password.
+        # Omit ``configs`` from the representation, because a value may be a password.
         return f"ConfigResource({self.resource_type.name}, {self.name!r})"
 
 
@@ -290,7 +290,7 @@ class ConfigAdmin:
                 )
 
     def _modified(self, keys: Sequence[_Key], timeout_ms: float) -> dict[_Key, dict[str, str]]:
-        """Return the values that are set for each resource itself."""
+        """Return the values that are set for each resource, without the defaults that apply to it."""
         described = self.describe(
             [ConfigResource(kind, name) for kind, name in keys],
             False,

@@ -39,7 +39,7 @@ FIGURES: dict[FigureName, bool] = {
     "jvm_cpu_s_per_million": False,
     "python_cpu_s_per_million": False,
     "worker_peak_mib": False,
-    # For the Spark benchmark of the smallest trigger, which has no rate.
+    # Only in the Spark benchmark with two rows per trigger, which has no records per second.
     "ms_per_batch": False,
     "cpu_ms_per_batch": False,
 }

@@ -31,7 +31,7 @@ def add_parser(commands: Commands[CommandParser]) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the script of a shell."""
+    """Print the completion script for a shell."""
     if importlib.util.find_spec("shtab") is None:
         raise KafkaConfigurationError("completion needs shtab: pip install 'kafkacore[cli]'")
     import shtab

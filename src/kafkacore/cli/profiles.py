@@ -18,8 +18,8 @@ from kafkacore.text import did_you_mean
 #: The environment variables with the path of the file, and with the profile to use without ``--profile``.
 CONFIG_VARIABLE = "KAFKACORE_CONFIG"
 PROFILE_VARIABLE = "KAFKACORE_PROFILE"
-#: Name of a setting → name of the property, if the names differ by more than dots. Command-line arguments
-#: override the properties with these names.
+#: Name of a setting → name of its property. All other properties have the name of the setting, with dots
+#: instead of underscores. Command-line arguments override the properties with these names.
 _PROPERTIES = {
     "sasl_plain_username": "sasl.username",
     "sasl_plain_password": "sasl.password",

@@ -30,7 +30,7 @@ from kafkacore.protocol.registry import (
 )
 from kafkacore.wire import Cursor, Writer
 
-#: Position in a request's header, after the API key and the version.
+#: Position of the correlation id in a request's header, after the API key and the version.
 CORRELATION_ID_AT: Final = 4
 
 

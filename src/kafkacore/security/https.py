@@ -42,7 +42,7 @@ class HttpsUnavailableError(HttpsError, RetriableError):
 
 
 class HttpsProxy(Protocol):
-    """The part of a proxy that a request needs."""
+    """Interface of the proxy through which requests connect to servers."""
 
     @property
     def resolves_names(self) -> bool:

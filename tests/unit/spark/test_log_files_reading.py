@@ -382,7 +382,7 @@ def test_damage_elsewhere_leaves_no_doubt_of_a_transaction(tmp_path: Path) -> No
         ({"isolation": "x"}, "read_uncommitted, read_committed"),
         ({"mode": "x"}, "PERMISSIVE, DROPMALFORMED, FAILFAST"),
         ({"startingOffsets": "latest"}, 'must be "earliest" or JSON'),
-        ({"endingOffsets": '{"t":{"0":-2}}'}, "endingOffsets of t-0 cannot be -2"),
+        ({"endingOffsets": '{"t":{"0":-2}}'}, "endingOffsets of t-0 must be at least 0"),
         ({"partition": "-1"}, "partition must be"),
         ({"minPartitions": "0"}, "minPartitions must be above 0"),
         ({"subscribe": "a", "subscribePattern": "b"}, "not both"),

@@ -11,7 +11,7 @@ from kafkacore.clock import SYSTEM_CLOCK
 
 
 class SendLoop:
-    """Loop over ``KafkaProducer.send``."""
+    """Sends records by calling ``KafkaProducer.send`` in a loop."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
@@ -38,7 +38,7 @@ class SendLoop:
 
 
 class PollLoop:
-    """Loop over ``KafkaConsumer.poll``."""
+    """Reads records by calling ``KafkaConsumer.poll`` in a loop."""
 
     def __init__(self, client: Any, topic_partition: Any) -> None:
         self._client = client

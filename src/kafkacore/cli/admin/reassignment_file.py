@@ -73,7 +73,7 @@ def read_assignment(path: Path) -> Assignment:
 
 
 def assignment_json(replicas: Mapping[TopicPartition, Sequence[int]]) -> dict[str, Any]:
-    """Return the JSON object of a file with these replicas, in any log directory."""
+    """Return the JSON object of a reassignment file that puts these replicas in any log directory."""
     return {
         "version": 1,
         "partitions": [

@@ -226,5 +226,8 @@ def _bound(known: Mapping[str, str], which: str, name: str, named: int) -> Bound
     offsets = parse_offsets(text, option)
     for tp, offset in offsets.items():
         if offset < 0 and offset != named:
-            raise KafkaConfigurationError(f"{option} of {partition_name(tp)} cannot be {offset}")
+            raise KafkaConfigurationError(
+                f"{option} of {partition_name(tp)} must be at least 0, or -2 (earliest) in startingOffsets, "
+                f"or -1 (latest) in endingOffsets, not {offset}"
+            )
     return Bound(offsets={TopicPartition(*tp): offset for tp, offset in offsets.items() if offset >= 0})

@@ -218,7 +218,7 @@ def _cuts_by_index(read: ReadAt, file: LogFile, index: bytes, target: int) -> li
 
     The index of a copied file may not match the file.
     """
-    # A preallocated index ends with zeros. The last entry may also end with zeros.
+    # Remove the zeros at the end of a preallocated index, but keep the zeros that end its last entry.
     entries = index.rstrip(b"\0")
     entries = index[: -(-len(entries) // _INDEX_ENTRY.size) * _INDEX_ENTRY.size]
     if not entries or len(entries) % _INDEX_ENTRY.size:

@@ -74,7 +74,7 @@ class TransactionScan:
         """
         for header in read_headers(read, size):
             if isinstance(header, Damage):
-                # A gap in the offsets at the damage is not a sign of compaction.
+                # The damage may hide batches, so a gap in the offsets here is not a sign of compaction.
                 self._next_offset = None
                 if not (header.is_cut and may_be_cut):
                     place = f"{name}, position {header.position}: {header.reason}"

@@ -26,7 +26,7 @@ class _Idle(NamedTuple, Generic[C]):
     since_ms: float
 
     def __repr__(self) -> str:
-        # The key is left out, because it contains the settings and their secrets.
+        # Omit the key from the representation, because it contains the settings and their secrets.
         return f"<idle {self.client!r} since {self.since_ms:.0f} ms>"
 
 
