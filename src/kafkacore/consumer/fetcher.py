@@ -415,7 +415,7 @@ class Fetcher:
 
     # ---- Returning records -------------------------------------------------------------------------------
     def begin_poll(self) -> None:
-        """Confirm the positions of the last collect, and release responses that few records keep alive."""
+        """Confirm the positions of the last collect, and release responses with few records in use."""
         self._buffer.keep_moved()
         self._pins.begin_poll()
 
@@ -518,7 +518,8 @@ class Fetcher:
             if (
                 closing is None
                 or node is None
-                # The broker would respond only after the fetch in flight. Let the session expire instead.
+                # The broker would answer a request to close the session only after the fetch in flight.
+                # Let the session expire instead.
                 or node_id in self._pending_nodes
                 or not self._client.client.is_ready(node, self._clock.monotonic_ms())
             ):
@@ -562,7 +563,7 @@ def _names_leader(data: FetchResponse.PartitionData) -> bool:
 
 
 def _fetch_topics(partitions: Mapping[TopicPartition, FetchPartition]) -> list[FetchRequest.FetchTopic]:
-    # Consecutive partitions of a topic share an entry. The broker serves partitions in the order of the
+    # Group only consecutive partitions of a topic, because the broker serves partitions in the order of the
     # request.
     topics: list[FetchRequest.FetchTopic] = []
     for tp, data in partitions.items():

@@ -35,8 +35,8 @@ class Hold:
     def revoked(self) -> frozenset[TopicPartition]:
         """Partitions that were revoked in a rebalance. Another member may own them now.
 
-        A partition that was assigned to this consumer again is included if it continues at its committed
-        offset.
+        A partition that was assigned to this consumer again is included if the consumer now reads it from
+        the committed offset.
         """
         return self._revoked
 
@@ -179,7 +179,8 @@ class Holds:
             place = places.get(partition)
             if place is None or not is_next:
                 continue
-            # The position was valid before. Set it now, so that a commit within the block can use it.
+            # The position was valid before the rebalance. Set it now, so that a commit in the block
+            # can use it.
             self._subscriptions.seek(partition, place.position)
             if place.was_paused:
                 self._subscriptions.pause(partition)

@@ -244,8 +244,8 @@ cdef class ChannelSet:
             try:
                 channel.close()
             except BaseException as error:
-                # This is a Ctrl-C during a TLS shutdown. Close the other channels before raising it, because
-                # the caller may not call this method again.
+                # A Ctrl-C has interrupted a TLS shutdown. Close the other channels before raising the
+                # exception, because the caller may not call this method again.
                 interrupt = error
             if self.idle is not None:
                 self.idle.forget(channel)

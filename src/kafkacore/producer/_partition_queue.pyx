@@ -86,7 +86,7 @@ cdef class PartitionQueue:
 
     cdef bint append_new(self, ProducerBatch batch, FutureRecordMetadata future,
                          const SerializedRecord* record) except -1:
-        """Append a record to the open batch if another thread has just added one, otherwise to ``batch``.
+        """Append a record to ``batch``, or to a batch that another thread has just opened.
 
         Return whether ``batch`` was used.
         """
@@ -138,7 +138,7 @@ cdef class PartitionQueue:
         return batch
 
     def put_back(self, ProducerBatch batch not None):
-        """Put back a batch that was removed, before all batches that were created after it."""
+        """Put a removed batch back, in front of all batches that were created after it."""
         cdef int at = 0
         if self._is_filling:
             self._await_filling()

@@ -23,7 +23,7 @@ cdef double _backing_off_ms(PartitionQueue queue, ProducerBatch head, double now
 
 
 def backing_off_ms(PartitionQueue queue not None, cluster, double now_ms):
-    """Return the milliseconds until the back-off of the first batch after a failure is over."""
+    """Return how many milliseconds the first batch must still back off after a failure."""
     _update_leader(queue, cluster)
     return _backing_off_ms(queue, queue._batches[0], now_ms)
 
@@ -95,7 +95,8 @@ def by_leader(dict active not None, cluster):
 
 def move_to_back(dict active not None, PartitionQueue queue not None):
     """Move a queue to the end after one of its batches was drained, or remove it if it is empty."""
-    # Because of the GIL, no other thread can add a batch during these steps. Such a batch would not be sent.
+    # These steps hold the GIL, so no other thread can add a batch between them. A batch that is added in
+    # between would not be sent.
     active.pop(queue, None)
     if len(queue._batches):
         active[queue] = None

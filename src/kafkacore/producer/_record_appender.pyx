@@ -295,7 +295,7 @@ cdef class RecordAppender:
             # Check again: if the producer was closed during the wait for memory, the batch would never be
             # sent.
             self.check_usable()
-            # Do this before appending, because the sender may complete the batch at any time afterwards.
+            # Register the batch before appending, because the sender may complete it at any time afterwards.
             self.incomplete[batch] = None
             self._admit(queue, batch)
             if not queue.append_new(batch, future, record):
@@ -373,8 +373,8 @@ cdef class RecordAppender:
 
     def forget_if_empty(self, PartitionQueue queue not None):
         """Remove a partition without batches from :attr:`active`."""
-        # Because of the GIL, no other thread can add a batch between the check and the removal. Such a batch
-        # would not be sent.
+        # The GIL keeps other threads from adding a batch between the check and the removal. A batch that is
+        # added in between would not be sent.
         if len(queue._batches) == 0:
             self.active.pop(queue, None)
 

@@ -409,7 +409,7 @@ class RecordAccumulator:
         Raises
         ------
         KafkaTimeoutError
-            After ``timeout_ms``, some batches were neither acknowledged nor had failed.
+            ``timeout_ms`` elapsed before all batches were acknowledged or had failed.
         """
         deadline_ms = math.inf if timeout_ms is None else self._clock.monotonic_ms() + timeout_ms
         try:

@@ -38,9 +38,10 @@ TRANSACTION = "transaction"
 GROUP = "group"
 #: Coordinator type → its number in FindCoordinator.
 KEY_TYPES = {GROUP: find_coordinator.GROUP, TRANSACTION: find_coordinator.TRANSACTION}
-#: Later versions are for requests between brokers, and need authorization for such requests.
+#: Newest AddPartitionsToTxn version to use. Later versions are for requests between brokers, and need
+#: authorization for such requests.
 ADD_PARTITIONS_MAX_VERSION = 3
-#: Version 6 is for two-phase commit and is not stable.
+#: Newest InitProducerId version to use. Version 6 is for two-phase commit and is not stable.
 INIT_PRODUCER_ID_MAX_VERSION = 5
 #: The last request versions for version 1 of the transaction protocol (KIP-890). Later versions implicitly
 #: add partitions and offsets to the transaction.
@@ -164,7 +165,7 @@ class TransactionalRequest(ControlRequest):
         self.manager.fail_abortably(error)
 
     def handle_error(self, error: KafkaError) -> None:
-        """Handle an error in the way that is common to most requests."""
+        """Retry the request, or fail the transaction or the producer, as most requests do for this error."""
         if isinstance(error, MOVED):
             self.retry_elsewhere()
         elif error.retriable:
@@ -386,7 +387,7 @@ class AddOffsetsToTxn(TransactionalRequest):
         if error is not None:
             self.handle_error(error)
             return
-        # The caller continues to wait for the commit of the offsets.
+        # The result stays pending until the TxnOffsetCommit, which is sent next, has committed the offsets.
         self.manager.group_added(TxnOffsetCommit(self.manager, self.result, self.offsets, self.group))
 
 

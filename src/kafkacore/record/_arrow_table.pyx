@@ -15,7 +15,7 @@ from kafkacore.wire.memory cimport calloc, free, realloc
 cdef enum:
     MAX_ROWS = 0x7FFFFFFF
 
-# Maximum length of an array, such that the sum of two does not overflow.
+# Maximum length of an array. The sum of two lengths up to this maximum does not overflow.
 cdef int64_t MAX_LENGTH = <int64_t> 1 << 61
 
 

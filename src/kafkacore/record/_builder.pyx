@@ -219,7 +219,7 @@ cdef class RecordBatchBuilder:
             self.count_record(at, timestamp_ms)
         return count
 
-    # Without binding this is a plain builtin, which the interpreter calls fastest.
+    # Disable binding: append() is then a plain builtin function, which the interpreter calls fastest.
     @cython.binding(False)
     @cython.embedsignature(True)
     @cython.embedsignature.format("clinic")
