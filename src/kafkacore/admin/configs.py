@@ -96,7 +96,7 @@ class ConfigFilterType(EnumHelper, IntEnum):
     def should_skip(self, config_source: ConfigSourceType) -> bool:
         """Return whether the filter leaves out values of this source.
 
-        ``DYNAMIC`` never does, because it depends on whether a value is read-only.
+        ``DYNAMIC`` leaves out no source, because it selects by whether a value is read-only, not by source.
         """
         if self is ConfigFilterType.MODIFIED:
             return not config_source.is_modified()

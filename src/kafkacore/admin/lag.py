@@ -298,7 +298,7 @@ class LagReader:
 def _values(
     errors: list[LagError], kind: ErrorKind, results: Mapping[K, V | KafkaError], name: Callable[[K], str]
 ) -> dict[K, V]:
-    """Return the values, and add the errors to ``errors``."""
+    """Return the successful results by key, and add the failed results to ``errors``."""
     values: dict[K, V] = {}
     for key, result in results.items():
         if isinstance(result, KafkaError):

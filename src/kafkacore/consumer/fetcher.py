@@ -410,7 +410,7 @@ class Fetcher:
         )
         self._subscriptions.request_offset_reset(tp)
         if completed.failed_before:
-            # The position that the last reset found is out of range, too.
+            # Back off, because the position that the last reset found is out of range, too.
             self._back_off(tp)
 
     # ---- Returning records -------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""``with consumer.hold():`` keeps a consumer in its group while the application processes records for long.
+"""``with consumer.hold():`` keeps a consumer in its group while records take long to process.
 
 A hold pauses the assigned partitions and records which of them are revoked or lost meanwhile. Users of other
 clients call ``pause`` and ``resume`` themselves for this purpose.

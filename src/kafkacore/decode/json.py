@@ -167,8 +167,8 @@ class _JsonDecoder:
         except ColumnTooLargeError as error:
             if len(values) > 1:
                 raise
-            # A single value would not fit in another attempt either. Do not raise an exception, because it
-            # would stop the query at this value each time.
+            # The single value would be too large in another attempt, too. Do not raise an exception, because
+            # it would stop the query at this value each time.
             return one_too_large(self._schema, error)
         # A value that consists only of white space is absent, like a null.
         absent = None if found is None else compute.invert(found)

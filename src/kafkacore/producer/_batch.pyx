@@ -121,7 +121,7 @@ cdef class ProducerBatch:
 
     @property
     def max_record_size(self):
-        """Bytes of the largest record in the sealed batch."""
+        """Size in bytes of the largest record in the sealed batch."""
         return self._sealed.max_record_size
 
     @property

@@ -223,8 +223,8 @@ cdef class RecordAppender:
         if len(queue._batches):
             self.sender_wakeup.batch_is_full(queue)
             if sticky and state._sticky_bytes > 0:
-                # Switch to another partition (KIP-480). Do not switch if this partition was just chosen
-                # although it has waiting batches.
+                # Switch to another partition (KIP-480), unless this partition has just been chosen. A chosen
+                # partition may already have waiting batches.
                 state.rotate(self._random)
                 queue = state._queues[state._sticky_partition]
         if not queue.try_append(future, record):

@@ -23,9 +23,9 @@ from kafkacore.errors import (
 from kafkacore.protocol.generated.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from kafkacore.structs import ACLOperation, ResourceType, TopicPartition
 
-#: First version whose clients know PRODUCER_FENCED.
+#: First AddOffsetsToTxn version whose clients know the error PRODUCER_FENCED.
 FIRST_VERSION_WITH_FENCED = 2
-#: Version of the transaction protocol of all clients that send this request.
+#: Version of the transaction protocol that a client uses if it sends this request.
 CLIENT_VERSION = 0
 
 

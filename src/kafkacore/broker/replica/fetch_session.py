@@ -102,7 +102,10 @@ class CachedPartition:
         self.asked.last_fetched_epoch = asked.last_fetched_epoch
 
     def partition_changed(self) -> Hashable:
-        """Let the next fetch check this partition; return the session, which is the fetch's purgatory key."""
+        """Let the next fetch check this partition, and return the session.
+
+        The session is the key of its waiting fetch in the purgatory.
+        """
         self.session.to_check[self.asked] = self
         return self.session
 

@@ -73,7 +73,8 @@ class ReplicaManager:
         self._wakeup = wakeup
         self.produce_purgatory = DelayedOperationPurgatory(timer)
         self.fetch_purgatory = DelayedOperationPurgatory(timer)
-        # The flusher thread appends and the network thread removes; the operations of a deque are atomic.
+        # The flusher thread appends partitions and the network thread removes them. A deque needs no lock
+        # for these operations.
         self._changed: deque[TopicPartition] = deque()
         # Keys of the changed partitions, for which the purgatories have not been checked yet.
         self._keys: dict[Hashable, None] = {}
@@ -362,7 +363,7 @@ class ReplicaManager:
         limit: int,
         seen: dict[TopicPartition, Seen],
     ) -> int:
-        """Return the bytes of a partition that a fetch would get, as Kafka's ``DelayedFetch`` counts them.
+        """Return how many bytes of a partition a fetch would get, as Kafka's ``DelayedFetch`` counts them.
 
         ``limit`` is the offset before which the consumer may read.
         """
