@@ -68,7 +68,7 @@ EXAMPLES = """  kafkacore pipeline --bootstrap localhost:9092 --topic orders --f
   # all arguments from a file; arguments on the command line override it
   kafkacore pipeline job.toml --trigger available-now
 
-  # write such a file from arguments
+  # write a job file from the arguments of a command
   kafkacore pipeline --bootstrap localhost:9092 --topic orders ... --print-config > job.toml
 
 job.toml, with the names of the arguments:

@@ -415,12 +415,12 @@ class Fetcher:
 
     # ---- Returning records -------------------------------------------------------------------------------
     def begin_poll(self) -> None:
-        """Confirm the positions of the last collect, and release responses with few records in use."""
+        """Confirm the positions after the last poll, and release responses with few records in use."""
         self._buffer.keep_moved()
         self._pins.begin_poll()
 
     def rewind(self) -> None:
-        """Move the positions back: the application did not receive the records of the last collect."""
+        """Move the positions back: the application did not receive the records of the last poll."""
         self._buffer.rewind()
 
     def has_available_fetches(self, end_offsets: Mapping[TopicPartition, int] | None = None) -> bool:

@@ -22,7 +22,7 @@ PER_TRANSACTION = 750
 RECORDS = dose(6_000, 100_000)
 #: Records and kills of a run on our broker, which may be killed at any time.
 RECORDS_OF_OURS, PER_TRANSACTION_OF_OURS = dose((2_400, 200), (100_000, PER_TRANSACTION))
-PLAN_OF_OURS = KillPlan(most_steps=dose(10, 7))
+PLAN_OF_OURS = KillPlan(most_steps=dose(10, 5))
 #: A second copier, with librdkafka, validates the checker itself.
 CLIENTS = dose(["kafkacore"], ["kafkacore", "librdkafka"])
 

@@ -1,7 +1,7 @@
 """Removes expired offsets at intervals, and offsets of deleted topics when a topic is deleted.
 
-Each turn of the network thread handles a few groups, so that a million offsets do not block it. The behaviour
-is that of Kafka's ``GroupCoordinatorShard.cleanupGroupMetadata`` and ``onTopicsDeleted``.
+Each iteration of the network thread handles a few groups, so that a million offsets do not block it. The
+behaviour is that of Kafka's ``GroupCoordinatorShard.cleanupGroupMetadata`` and ``onTopicsDeleted``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Groups to handle in one turn of the network thread.
+#: Number of groups to handle in one iteration of the network thread.
 GROUPS_PER_TURN = 50
 #: Maximum tombstones in a batch, so that it stays far below ``max.message.bytes``.
 RECORDS_PER_BATCH = 1000
@@ -66,7 +66,7 @@ class OffsetSweeper:
     offsets:
         Determines which offsets have expired.
     call_soon:
-        Runs a function in the next turn of the network thread.
+        Runs a function in the next iteration of the network thread.
     """
 
     def __init__(

@@ -34,7 +34,7 @@ _Partition = WriteTxnMarkersResponse.WritableTxnMarkerPartitionResult
 
 
 class _Pending:
-    """A marker that is appended and not safe yet."""
+    """An appended marker that the high watermark has not passed yet."""
 
     def __init__(
         self, answer: _Partition, topic_partition: TopicPartition, log: UnifiedLog, required: int

@@ -76,7 +76,7 @@ def check_entries(const uint8_t[::1] entries, int64_t base_offset, int64_t end_o
     Raises
     ------
     CorruptRecordError
-        An entry is impossible or incomplete, its marker is not in the segment, or the markers are not in
+        An entry is invalid or incomplete, its marker is not in the segment, or the markers are not in
         order.
     """
     cdef int64_t at = 0

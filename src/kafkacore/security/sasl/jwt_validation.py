@@ -148,14 +148,14 @@ class JwtValidator:
         header = token_header(token)
         algorithm, key_id = header.get("alg"), header.get("kid")
         if not isinstance(algorithm, str) or algorithm not in self._rules.algorithms:
-            raise TokenRefusedError(f"its signature algorithm {shown(str(algorithm))} is not allowed")
+            raise TokenRefusedError(f"the signature algorithm {shown(str(algorithm))} is not allowed")
         if "crit" in header:
-            raise TokenRefusedError("its header has critical extensions (crit), which are not supported")
+            raise TokenRefusedError("the header has critical extensions (crit), which are not supported")
         if key_id is not None and not isinstance(key_id, str):
-            raise TokenRefusedError("its key id is not text")
+            raise TokenRefusedError("the key id is not text")
         key = self._keys.key(key_id)
         if key is None:
-            raise TokenRefusedError(f"it is signed with the unknown key {shown(str(key_id))}")
+            raise TokenRefusedError(f"the token is signed with the unknown key {shown(str(key_id))}")
         if not key.supports(algorithm):
-            raise TokenRefusedError(f"its key may not be used with {algorithm}")
+            raise TokenRefusedError(f"the key may not be used with {algorithm}")
         return key, algorithm

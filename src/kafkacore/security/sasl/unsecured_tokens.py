@@ -105,11 +105,11 @@ class UnsecuredValidator:
             The token is signed or not valid. No other exception is raised, whatever the text.
         """
         if token_header(token).get("alg") != "none" or not token.endswith("."):
-            raise TokenRefusedError("it is signed, and only unsigned tokens are accepted")
+            raise TokenRefusedError("the token is signed, and only unsigned tokens are accepted")
         try:
             claims = json_object(decoded_part(token.split(".")[1]))
         except ValueError as error:
-            raise TokenRefusedError(f"its claims are invalid: {error}") from None
+            raise TokenRefusedError(f"the claims are invalid: {error}") from None
         expires_at_ms = check_times(claims, self._clock.wall_ms(), self._skew_ms)
         scope = check_scope(claims, self._scope_claim, self._required)
         return ValidToken(principal_name(claims, self._principal_claim), expires_at_ms, scope)

@@ -35,8 +35,7 @@ class Claims:
         for member, (partitions, generation) in self.said.items():
             mine = self.owned[member] = []
             for partition in partitions:
-                # Java checks only whether the topic exists. It would therefore assign a deleted partition
-                # twice.
+                # Java checks only whether the topic exists, not the partition.
                 if partition not in existing:
                     continue
                 other = owners.get(partition)
