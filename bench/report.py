@@ -238,6 +238,31 @@ def render_broker(result: dict[str, Any]) -> str:
     return "\n".join([*lines, ""])
 
 
+def render_transactions(result: dict[str, Any]) -> str:
+    """Return the table that compares the embedded broker with Apache Kafka in transactions, in Markdown."""
+    transactions = result["transactions"]
+    lines = [
+        measured(result),
+        "",
+        f"Median of {transactions['rounds']} interleaved rounds of {transactions['per_round']} transactions. "
+        "CPU is that of the broker's process.",
+        "",
+        "| record | broker | records/s | to Kafka's | ms per transaction | CPU s/M | to Kafka's |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    rate, cpu = "records_per_s", "cpu_s_per_million"
+    for row in transactions["rows"]:
+        *_, theirs = row["median"].values()
+        lines += [
+            f"| {row['size']} B | {name} "
+            f"| {figures[rate]:,.0f} | {_times(figures[rate] / theirs[rate], None)} "
+            f"| {figures['ms_per_transaction']:.1f} | {figures[cpu]:.3f} "
+            f"| {_times(theirs[cpu] / max(figures[cpu], 1e-9), None)} |"
+            for name, figures in row["median"].items()
+        ]
+    return "\n".join([*lines, ""])
+
+
 def _resource(what: str) -> str:
     """Return the name of a resource with its unit at the end."""
     unit, _, rest = what.replace("ready_s,", "s until ready,").partition(" ")
@@ -407,10 +432,8 @@ def broker_row(row: dict[str, Any]) -> str:
             f"| {theirs['p99_ms']:,.0f} | {_times(theirs['p99_ms'] / max(ours['p99_ms'], 0.5), 1.0)} |"
         )
     rate, cpu = "records_per_s", "cpu_s_per_million"
-    in_transaction = row["what"] == "transactions"
-    batch = f"{row['batch']:,} per transaction" if in_transaction else f"{row['batch'] // 1024} KiB"
     return (
-        f"| {row['what']} | {row['size']} B, {batch}, "
+        f"| {row['what']} | {row['size']} B, {row['batch'] // 1024} KiB, "
         f"{row['partitions']} partition{plural} "
         f"| {ours[rate]:,.0f} | {theirs[rate]:,.0f} | {_times(ours[rate] / theirs[rate], 1.0)} "
         f"| {ours[cpu]:.3f} | {theirs[cpu]:.3f} | {_times(theirs[cpu] / max(ours[cpu], 1e-9), None)} |"
@@ -444,6 +467,7 @@ SECTIONS: dict[str, dict[str, Section]] = {
     "micro": {"parts": ("parts.md", render_parts)},
     "spark": {"spark": ("spark.md", render_spark)},
     "broker": {"broker": ("broker.md", render_broker)},
+    "transactions": {"transactions": ("broker.md", render_transactions)},
     "tls": {"tls": ("clients.md", render_tls)},
     "kafka_suite": {"kafka-suite": ("kafka-suite.md", render_kafka_suite)},
 }

@@ -1,4 +1,4 @@
-"""Compare the embedded broker with Apache Kafka: throughput, transactions, latency, start-up and memory.
+"""Compare the embedded broker with Apache Kafka: throughput, latency, start-up time and memory.
 
     python bench/macro/broker.py                       # about twenty minutes; needs Java
     python bench/macro/broker.py --rounds 1 --rows rate,latency
@@ -6,9 +6,8 @@
 
 The results are tables of docs/measured. Both brokers run throughout, the embedded one with `flush=os` and
 Apache Kafka with its default settings. The clients are Kafka's `ProducerPerformance` and
-`ConsumerPerformance`, and kafkacore's producer for transactions, run against each broker in turn. CPU time
-is that of the broker's process alone. The result is written to a separate file,
-`bench/results/<date>-<short sha>-broker.json`.
+`ConsumerPerformance`, run against each broker in turn. CPU time is that of the broker's process alone. The
+result is written to a separate file, `bench/results/<date>-<short sha>-broker.json`.
 """
 
 from __future__ import annotations
@@ -30,7 +29,6 @@ from typing import Any
 
 from setting import PROJECT
 
-from kafkacore import KafkaProducer
 from kafkacore.admin import KafkaAdminClient, NewTopic
 from kafkacore.bench.machine import describe_machine
 from kafkacore.process_statistics import process_cpu_seconds
@@ -47,9 +45,8 @@ from peers.jars import SHORT_LIVED, java_command  # noqa: E402
 from peers.jars import run as run_program  # noqa: E402
 
 OURS, THEIRS = "embedded broker", "Apache Kafka 4.3.1"
-ROWS = ("rate", "transactions", "latency", "resources")
+ROWS = ("rate", "latency", "resources")
 SMALLEST_BATCH = 16 * 1024
-PER_TRANSACTION = 1_000
 
 
 @dataclass(frozen=True)
@@ -62,7 +59,6 @@ class Sizes:
     partitions: tuple[int, ...] = (1, 12)
     #: Records produced before anything is measured, and records produced to see how much memory they retain.
     million: int = 1_000_000
-    transactions: int = 500
     latency_s: float = 8.0
     #: Seconds of warm-up before latencies are measured. A cold JVM is too slow for the rate and builds up a
     #: backlog.
@@ -76,7 +72,7 @@ class Sizes:
     jvm: tuple[str, ...] = ("-Xms512m", "-Xmx512m", "-XX:+UseParallelGC")
 
 
-SMALL = Sizes({100: 2_000}, (SMALLEST_BATCH,), (1,), 2_000, 3, 0.1, 0.1, 200, 100, 1, 200, SHORT_LIVED)
+SMALL = Sizes({100: 2_000}, (SMALLEST_BATCH,), (1,), 2_000, 0.1, 0.1, 200, 100, 1, 200, SHORT_LIVED)
 
 
 @dataclass(frozen=True)
@@ -181,32 +177,6 @@ def consume(side: Side, topic: str, records: int) -> dict[str, float]:
     }
 
 
-# ---- Transactions -------------------------------------------------------------------------------------
-
-
-def commit(side: Side, topic: str, size: int, count: int) -> dict[str, float]:
-    """Commit transactions of 1,000 records one after the other with one producer."""
-    values = [b"v" * size] * PER_TRANSACTION
-    with KafkaProducer(bootstrap_servers=side.servers, transactional_id=topic) as producer:
-        producer.init_transactions()
-
-        def transact(times: int) -> None:
-            for _ in range(times):
-                producer.begin_transaction()
-                producer.send_batch(topic, values, partition=0)
-                producer.commit_transaction()
-
-        transact(max(count // 10, 1))
-        cpu, began = side.cpu_s(), time.perf_counter()
-        transact(count)
-        took = time.perf_counter() - began
-    records = count * PER_TRANSACTION
-    return {
-        "records_per_s": records / took,
-        "cpu_s_per_million": (side.cpu_s() - cpu) / records * 1e6,
-    }
-
-
 # ---- Rows ---------------------------------------------------------------------------------------------
 
 
@@ -242,18 +212,6 @@ def rates(sides: list[Side], sizes: Sizes, rounds: int) -> Iterator[Any]:
                         remove_topic(side, topic)
                 yield entry("produce", size, batch, partitions, produced)
                 yield entry("consume", size, batch, partitions, consumed)
-
-
-def transactions(sides: list[Side], sizes: Sizes, rounds: int) -> Iterator[Any]:
-    for size in sizes.records:
-        runs: dict[str, list[dict[str, float]]] = {side.name: [] for side in sides}
-        for number in range(rounds):
-            topic = f"transactions-{size}-{number}"
-            for side in sides if number % 2 == 0 else sides[::-1]:
-                make_topic(side, topic, 1)
-                runs[side.name].append(commit(side, topic, size, sizes.transactions))
-                remove_topic(side, topic)
-        yield entry("transactions", size, PER_TRANSACTION, 1, runs)
 
 
 def latencies(sides: list[Side], sizes: Sizes, rounds: int, done: list[Any]) -> Iterator[Any]:
@@ -297,11 +255,6 @@ def resources(sides: list[Side], sizes: Sizes) -> dict[str, float]:
         broker.kill()
         found[f"s to start with {partitions:,} partitions, killed"] = started_s(broker)
         broker.stop(120)
-    with EmbeddedBroker(flush="ack") as broker:
-        side = Side(OURS, broker.bootstrap_servers, broker.pid, 0.0, sizes)
-        make_topic(side, "durable", 1)
-        durable = commit(side, "durable", 100, sizes.transactions)
-        found["records/s committed in transactions of 1,000 with flush=ack"] = durable["records_per_s"]
     found["s to start after SIGKILL, 60 MiB past the recovery point"] = after_a_kill(sizes)
     return found
 
@@ -392,9 +345,6 @@ def main() -> int:
             consume(side, "warm-up", sizes.million)
         if "rate" in rows:
             for row in rates(sides, sizes, arguments.rounds):
-                keep(row)
-        if "transactions" in rows:
-            for row in transactions(sides, sizes, arguments.rounds):
                 keep(row)
         if "latency" in rows:
             for row in latencies(sides, sizes, arguments.rounds, list(measured)):

@@ -129,8 +129,20 @@ def test_broker_is_measured_beside_apache_kafka_in_every_row(tmp_path):
     assert text.count("<!-- end of broker -->") == 1
 
 
+def test_brokers_are_compared_in_transactions(tmp_path):
+    pages = Path(shutil.copytree(MEASURED, tmp_path / "measured"))
+    script = str(BENCH / "macro" / "transactions.py")
+    shown = run(script, "--small", f"--results={tmp_path}", f"--pages={pages}")
+    (written,) = tmp_path.glob("*-transactions.json")
+    for row in json.loads(written.read_text())["transactions"]["rows"]:
+        assert list(row["median"]) == ["flush=os", "flush=ack", "Apache Kafka 4.3.1"]
+        assert all(figures["records_per_s"] > 0 for figures in row["median"].values())
+        assert f"| {row['size']} B | flush=ack | " in shown
+    assert shown.strip() in (pages / "broker.md").read_text()
+
+
 def test_no_script_is_left_out():
-    known = {"setting.py", "run.py", "flatness.py", "memory.py", "spark.py", "broker.py"}
+    known = {"setting.py", "run.py", "flatness.py", "memory.py", "spark.py", "broker.py", "transactions.py"}
     assert {path.name for path in (BENCH / "macro").glob("*.py")} == known
 
 

@@ -91,7 +91,7 @@ class ConnectionErrors:
             logger.warning("%s can be reached now", endpoint)
 
     def closed_early(self, endpoint: str) -> None:
-        """Record that a bootstrap server closed the connection after ApiVersions, at the next request.
+        """Record that a bootstrap server answered ApiVersions, but closed the connection at the next request.
 
         After several such closes, a warning is logged, because a poll would otherwise wait without any
         message.

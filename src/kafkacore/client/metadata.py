@@ -128,7 +128,7 @@ class Metadata:
 
     @property
     def topics(self) -> frozenset[str]:
-        """The topics that the metadata includes by name."""
+        """The topics whose metadata is requested by name."""
         with self._condition:
             return frozenset(self._topics)
 

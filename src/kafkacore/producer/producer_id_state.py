@@ -78,8 +78,7 @@ class ProducerIdState:
             return True
         in_flight = sequences.in_flight
         if batch.has_sequence:
-            # Retries are sent one at a time and in order, until all batches that were sent before them are
-            # complete.
+            # A retried batch is sent only if no earlier batch is in flight, so that the order stays.
             return not in_flight or in_flight[0] is batch
         if topic_partition in self.unresolved:
             return False

@@ -68,7 +68,8 @@ class TransactionCoordinatorState:
     Attributes
     ----------
     next_last_epoch:
-        ``last_producer_epoch`` of the next record that is applied, because the record does not contain it.
+        Value of ``last_producer_epoch`` for the next record that is applied. The transaction log sets it
+        before each append, because a record does not contain the field.
     """
 
     def __init__(self) -> None:
