@@ -99,7 +99,9 @@ class TheirProducer:
             "bootstrap.servers": servers,
             "log_level": 0,
             "socket.timeout.ms": 5_000,
-            # With recovery, librdkafka may wait forever for a broker that it has forgotten meanwhile.
+            # With recovery, librdkafka 2.16 decommissions the only broker when it goes down, but keeps it as
+            # the cached group coordinator. The next send_offsets_to_transaction() waits for it without a
+            # time-out, with Apache Kafka too (librdkafka issues 5511 and 5456).
             "metadata.recovery.strategy": "none",
         }
         self._group = confluent_kafka.Consumer(config | {"group.id": group})

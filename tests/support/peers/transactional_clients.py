@@ -161,7 +161,7 @@ class Confluent:
             "bootstrap.servers": ids.servers,
             "log_level": 0,
             "reconnect.backoff.max.ms": 100,
-            # With recovery, librdkafka may wait for a broker forever that it has forgotten meanwhile.
+            # With recovery, send_offsets_to_transaction() can wait forever; see transaction_copier.py.
             "metadata.recovery.strategy": "none",
             "socket.timeout.ms": min(10_000, ids.timeout_ms),
         }
