@@ -103,7 +103,7 @@ def test_topics_are_given_by_names_or_expressions(run, our_broker, topic):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["consume", "t", "--json", "-f", "%s"], "give one of --json, --format"),
+        (["consume", "t", "--json", "-f", "%s"], "choose one output format: --json, --format"),
         (["consume", "t", "-f", "%x"], "unknown field %x"),
         (["consume", "t", "--until", "1h"], "--until needs a start"),
         (["consume", "t", "--until", "2999-01-01"], "--until 2999-01-01 is in the future"),

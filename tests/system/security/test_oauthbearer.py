@@ -191,7 +191,7 @@ def test_refused_token_ends_with_the_brokers_word_on_both_sides() -> None:
     error = server.step(first)
     assert json.loads(error) == {"status": "invalid_token"}
     assert client.step(error) == b"\x01"
-    with pytest.raises(SaslAuthenticationFailedError, match="the token was rejected: it is signed"):
+    with pytest.raises(SaslAuthenticationFailedError, match="the token was rejected: the token is signed"):
         server.step(b"\x01")
     with pytest.raises(
         SaslAuthenticationFailedError, match=r"the broker rejected the token: .*invalid_token"
@@ -257,7 +257,7 @@ def test_unsecured_means_neither_algorithm_nor_signature(algorithm: str, signatu
     ]
     server = OAuthBearerServer(UNSECURED)()
     server.step(build_initial_response(Secret(".".join([*parts, signature])), {}))
-    with pytest.raises(SaslAuthenticationFailedError, match="it is signed"):
+    with pytest.raises(SaslAuthenticationFailedError, match="the token is signed"):
         server.step(b"\x01")
 
 
