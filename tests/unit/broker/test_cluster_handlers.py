@@ -15,6 +15,7 @@ from model.broker_harness import BrokerHarness
 from kafkacore.broker.topics.cluster_state import BrokerNode, NodeListener
 from kafkacore.errors import (
     InvalidRegularExpressionError,
+    InvalidReplicationAssignmentError,
     InvalidReplicationFactorError,
     InvalidTopicError,
     KafkaStorageError,
@@ -26,6 +27,7 @@ from kafkacore.errors import (
 )
 from kafkacore.protocol.generated.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from kafkacore.protocol.generated.alter_replica_log_dirs import AlterReplicaLogDirsRequest
+from kafkacore.protocol.generated.create_partitions import CreatePartitionsRequest
 from kafkacore.protocol.generated.describe_quorum import DescribeQuorumRequest
 from kafkacore.protocol.generated.list_config_resources import ListConfigResourcesRequest
 from kafkacore.protocol.generated.list_partition_reassignments import ListPartitionReassignmentsRequest
@@ -48,6 +50,40 @@ def nodes(tmp_path: Path) -> BrokerHarness:
     broker.topics.create("t", 2, {})
     broker.cluster.place("t", [[1, 2], [2]])
     return broker
+
+
+# ---- Replica assignments -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("count", "assignments", "message"),
+    [
+        (4, [[1, 2]], "Attempted to add 2 additional partition(s), but only 1 assignment(s) were specified."),
+        (3, [[]], "The manual partition assignment includes an empty replica list."),
+        (3, [[1, 4]], "The manual partition assignment includes broker 4, but no such broker is registered."),
+        (3, [[2, 2]], "The manual partition assignment includes the broker 2 more than once."),
+        (
+            3,
+            [[1, 2, 3]],
+            "The manual partition assignment includes a partition with 3 replica(s), but this is not "
+            "consistent with previous partitions, which have 2 replica(s).",
+        ),
+        (3, [[3, 1]], None),
+    ],
+)
+def test_assignment_of_new_partitions_is_checked(
+    nodes: BrokerHarness, count: int, assignments: list[list[int]], message: str | None
+) -> None:
+    given = [{"broker_ids": replicas} for replicas in assignments]
+    topic = {"name": "t", "count": count, "assignments": given}
+    (result,) = nodes.ask(made(CreatePartitionsRequest, topics=[topic])).results
+    assert result.error_message == message
+    assert result.error_code == (0 if message is None else InvalidReplicationAssignmentError.errno)
+
+
+def test_replicas_are_spread_over_the_racks(nodes: BrokerHarness) -> None:
+    nodes.cluster.set_racks({1: "a", 2: "a", 3: "b"})
+    assert [set(replicas) for replicas in nodes.cluster.spread("t", range(2), 2)] == [{1, 3}, {3, 2}]
 
 
 # ---- DescribeQuorum ----------------------------------------------------------------------------------------

@@ -97,9 +97,11 @@ def _check_assignments(
         return
     if len(topic.assignments) != len(added):
         raise InvalidReplicationAssignmentError(
-            f"{len(added)} new partition(s) need an assignment, but {len(topic.assignments)} were given."
+            f"Attempted to add {len(added)} additional partition(s), but only {len(topic.assignments)} "
+            "assignment(s) were specified."
         )
-    services.cluster.check_replicas([list(assignment.broker_ids) for assignment in topic.assignments])
+    factor = len(services.cluster.replicas(TopicPartition(topic.name, 0)))
+    services.cluster.check_replicas([list(one.broker_ids) for one in topic.assignments], factor)
 
 
 HANDLER = ApiHandler(CreatePartitionsRequest, 0, 3, handle)

@@ -7,7 +7,9 @@ that of Kafka's ``MetadataCache`` and ``Partition``.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
@@ -151,35 +153,60 @@ class ClusterState:
             self.place(topic, replicas, partitions.start)
 
     def spread(self, topic: str, partitions: Iterable[int], replication_factor: int) -> list[list[int]]:
-        """Return an even assignment of partitions with ``replication_factor`` replicas each."""
+        """Return an even assignment of partitions with ``replication_factor`` replicas each.
+
+        As in Kafka, the replicas of a partition are in different racks if there are enough racks. The nodes
+        without a rack form one rack.
+        """
         # As in Kafka, use the nodes that are up, if there are enough of them.
         nodes = sorted(self._up) if replication_factor <= len(self._up) else self.node_ids()
+        racks: dict[str | None, list[int]] = {}
+        for node in nodes:
+            racks.setdefault(self._all[node].rack, []).append(node)
         start = sum(topic.encode())
-        return [
-            [nodes[(start + partition + index) % len(nodes)] for index in range(replication_factor)]
-            for partition in partitions
-        ]
+        return [_striped([*racks.values()], start + each, replication_factor) for each in partitions]
 
-    def check_replicas(self, replicas: Sequence[Sequence[int]]) -> None:
-        """Check a replica assignment.
+    def set_racks(self, racks: Mapping[int, str]) -> None:
+        """For tests: put nodes into racks, by node id."""
+        for node, rack in racks.items():
+            self._all[node] = self._all[node]._replace(rack=rack)
+        self._up = {node: self._all[node] for node in self._up}
+
+    def check_replicas(
+        self, replicas: Sequence[Sequence[int]], replication_factor: int | None = None
+    ) -> None:
+        """Check a replica assignment, as Kafka's ``ReplicationControlManager`` does.
+
+        Parameters
+        ----------
+        replicas:
+            The nodes of each partition.
+        replication_factor:
+            Required number of replicas. ``None`` stands for that of the first partition.
 
         Raises
         ------
         InvalidReplicationAssignmentError
-            A partition has no replica, a duplicate node or an unknown node, or the partitions have different
-            numbers of replicas.
+            A partition has no replica, a duplicate node, an unknown node or another number of replicas.
         """
+        the_assignment = "The manual partition assignment includes"
         for nodes in replicas:
-            unknown = sorted(set(nodes) - set(self._all))
-            if not nodes or len(set(nodes)) != len(nodes) or len(nodes) != len(replicas[0]):
+            if not nodes:
+                raise InvalidReplicationAssignmentError(f"{the_assignment} an empty replica list.")
+            for node, times in sorted(Counter(nodes).items()):
+                if node not in self._all:
+                    raise InvalidReplicationAssignmentError(
+                        f"{the_assignment} broker {node}, but no such broker is registered."
+                    )
+                if times > 1:
+                    raise InvalidReplicationAssignmentError(
+                        f"{the_assignment} the broker {node} more than once."
+                    )
+            required = len(replicas[0]) if replication_factor is None else replication_factor
+            if len(nodes) != required:
                 raise InvalidReplicationAssignmentError(
-                    f"invalid replicas {list(nodes)}: each partition needs at least one replica, without "
-                    f"duplicates, and as many as the first partition"
-                )
-            if unknown:
-                raise InvalidReplicationAssignmentError(
-                    f"invalid replicas {list(nodes)}: node {unknown[0]} does not exist, the nodes are "
-                    f"{self.node_ids()}"
+                    f"{the_assignment} a partition with {len(nodes)} replica(s), but this is not consistent "
+                    f"with previous partitions, which have {required} replica(s)."
                 )
 
     def forget(self, topic_partition: TopicPartition) -> None:
@@ -407,3 +434,16 @@ class ClusterState:
                 f"node {node_id} is not the leader of {partition_name(topic_partition)}"
             )
         return log
+
+
+def _striped(racks: Sequence[Sequence[int]], start: int, replication_factor: int) -> list[int]:
+    """Return the replicas of a partition from one rack after another, as Kafka's ``StripedReplicaPlacer``."""
+    chosen: list[int] = []
+    for step in count(start):
+        if len(chosen) == replication_factor:
+            break
+        turn, index = divmod(step, len(racks))
+        rack = racks[index]
+        candidates = (rack[(turn + offset) % len(rack)] for offset in range(len(rack)))
+        chosen += [node for node in candidates if node not in chosen][:1]
+    return chosen
