@@ -29,6 +29,8 @@ LISTENERS = (
     "users",
     "controller.listener.names",
 )
+#: Setting of a single node.
+RACK = "broker.rack"
 #: The embedded cluster sets these itself.
 OF_THE_PROCESS = ("log.dir", "log.dirs", "node.id", "broker.id", "process.roles", "advertised.listeners")
 
@@ -62,21 +64,28 @@ class Nodes:
 
     def _start(self, request: Mapping[str, Any]) -> dict[str, Any]:
         count: int = request["nodes"]
-        given, ignored = shared_properties(request["properties"], request["of_nodes"], count)
+        first: int = request["first"]
+        given, ignored = shared_properties(
+            request["properties"], request["of_nodes"], range(first, first + count)
+        )
         properties, without_effect, rejected = split(DEFAULTS | given, count)
         if rejected:
             return {
                 "error": "the embedded broker rejects " + "; ".join(rejected.values()),
                 "rejected": rejected,
             }
-        settings: dict[str, Any] = properties | {"node.id": 0}
+        settings: dict[str, Any] = properties | {"node.id": first}
         cluster = EmbeddedCluster(nodes=count, **settings).start()
+        of_nodes = {node: request["of_nodes"].get(str(node), {}) for node in cluster.node_ids}
+        racks = {node: own[RACK] for node, own in of_nodes.items() if RACK in own}
+        cluster._call(lambda: cluster._cluster().set_racks(racks))
         self._count += 1
         self._clusters[self._count] = cluster
         return {
             "cluster": self._count,
             "cluster_id": cluster.cluster_id,
             "addresses": {str(node): cluster.address(node) for node in cluster.node_ids},
+            "ports": {str(node): listener_ports(cluster, node) for node in cluster.node_ids},
             "ignored": ignored | without_effect,
         }
 
@@ -115,6 +124,11 @@ class Nodes:
     def _close(self, request: Mapping[str, Any]) -> dict[str, Any]:
         self._clusters.pop(request["cluster"]).close()
         return {}
+
+
+def listener_ports(cluster: EmbeddedCluster, node: int) -> dict[str, int]:
+    """Return the port of each listener of a node, by the listener's name."""
+    return {each.name: each.port for each in cluster._services().cluster.known_node(node).listeners}
 
 
 def described(services: BrokerServices, topic: str) -> dict[str, Any] | None:
@@ -156,18 +170,23 @@ def described_partition(services: BrokerServices, partition: TopicPartition) -> 
 
 
 def shared_properties(
-    properties: Mapping[str, str], of_nodes: Mapping[str, Mapping[str, str]], count: int
+    properties: Mapping[str, str], of_nodes: Mapping[str, Mapping[str, str]], nodes: range
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the properties of all nodes, and those of single nodes with the reason why they are ignored."""
+    """Return the properties of all nodes, and those of single nodes with the reason why they are ignored.
+
+    Each node of Kafka has its own certificate. All nodes of an embedded cluster use that of the first one.
+    """
     shared = dict(properties)
     ignored: dict[str, str] = {}
     names = {name for single in of_nodes.values() for name in single}
     for name in sorted(names):
-        values = {of_nodes.get(str(node), {}).get(name) for node in range(count)}
-        if values == {None}:
+        values = [of_nodes.get(str(node), {}).get(name) for node in nodes]
+        if name == RACK:
+            continue
+        if set(values) == {None}:
             ignored[f"{name} of the controller"] = "an embedded cluster has no controller"
-        elif len(values) == 1:
-            shared[name] = str(values.pop())
+        elif len(set(values)) == 1 or (".ssl.keystore." in f".{name}" and None not in values):
+            shared[name] = str(values[0])
         else:
             ignored[f"{name} of single nodes"] = "all nodes of an embedded cluster have the same settings"
     return shared, ignored

@@ -82,13 +82,18 @@ def test_rules_of_the_suite_can_be_read() -> None:
 
 def test_properties_that_all_nodes_share() -> None:
     of_nodes = {
-        "0": {"broker.rack": "a", "num.partitions": "3"},
-        "1": {"broker.rack": "b", "num.partitions": "3"},
+        "0": {"broker.rack": "a", "num.partitions": "3", "ssl.keystore.location": "a.jks"},
+        "1": {
+            "broker.rack": "b",
+            "num.io.threads": "2",
+            "num.partitions": "3",
+            "ssl.keystore.location": "b.jks",
+        },
         "3000": {"log.retention.ms": "1"},
     }
-    shared, ignored = shared_properties({"num.io.threads": "1"}, of_nodes, 2)
-    assert shared == {"num.io.threads": "1", "num.partitions": "3"}
-    assert list(ignored) == ["broker.rack of single nodes", "log.retention.ms of the controller"]
+    shared, ignored = shared_properties({"num.io.threads": "1"}, of_nodes, range(2))
+    assert shared == {"num.io.threads": "1", "num.partitions": "3", "ssl.keystore.location": "a.jks"}
+    assert list(ignored) == ["log.retention.ms of the controller", "num.io.threads of single nodes"]
 
 
 def test_properties_of_the_embedded_broker() -> None:

@@ -37,10 +37,17 @@ public final class EmbeddedNodes implements AutoCloseable {
     private final int cluster;
     private final String clusterId;
     private final Map<Integer, String> addresses = new TreeMap<>();
+    private final Map<Integer, Map<String, Integer>> ports = new TreeMap<>();
 
     /** Start nodes with the ids 0, 1, 2, … Properties are a broker's; those of single nodes override them. */
     public EmbeddedNodes(int nodes, Map<String, ?> properties, Map<Integer, ? extends Map<String, ?>> ofNodes) {
-        ObjectNode request = JSON.createObjectNode().put("do", "start").put("nodes", nodes);
+        this(0, nodes, properties, ofNodes);
+    }
+
+    /** Start nodes with consecutive ids. */
+    public EmbeddedNodes(
+            int first, int nodes, Map<String, ?> properties, Map<Integer, ? extends Map<String, ?>> ofNodes) {
+        ObjectNode request = JSON.createObjectNode().put("do", "start").put("first", first).put("nodes", nodes);
         addTo(request.putObject("properties"), properties);
         ObjectNode single = request.putObject("of_nodes");
         ofNodes.forEach((node, given) -> addTo(single.putObject(node.toString()), given));
@@ -52,6 +59,10 @@ public final class EmbeddedNodes implements AutoCloseable {
         clusterId = started.get("cluster_id").asText();
         started.get("addresses").properties().forEach(
             node -> addresses.put(Integer.valueOf(node.getKey()), node.getValue().asText()));
+        started.get("ports").properties().forEach(node -> {
+            Map<String, Integer> bound = ports.computeIfAbsent(Integer.valueOf(node.getKey()), id -> new TreeMap<>());
+            node.getValue().properties().forEach(listener -> bound.put(listener.getKey(), listener.getValue().asInt()));
+        });
         started.get("ignored").properties().forEach(
             setting -> Notes.ignored(setting.getKey(), setting.getValue().asText()));
     }
@@ -132,9 +143,21 @@ public final class EmbeddedNodes implements AutoCloseable {
         return String.join(",", addresses.values());
     }
 
+    /** Return the host that all nodes advertise. */
+    public String host() {
+        String address = addresses.values().iterator().next();
+        return address.substring(0, address.lastIndexOf(':'));
+    }
+
+    /** Return the port of the first listener of a node. */
     public int port(int node) {
         String address = addresses.get(node);
         return Integer.parseInt(address.substring(address.lastIndexOf(':') + 1));
+    }
+
+    /** Return the port of each listener of a node, by the listener's name in capitals. */
+    public Map<String, Integer> ports(int node) {
+        return ports.get(node);
     }
 
     public Set<Integer> runningNodes() {

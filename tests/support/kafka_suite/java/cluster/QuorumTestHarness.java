@@ -4,6 +4,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.TreeMap;
 import java.util.stream.Stream;
 import kafka.utils.Logging;
 import kafka.utils.TestInfoUtils;
@@ -29,12 +30,15 @@ import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * Takes the place of Kafka's class of this name, the base class of the tests in Scala. A subclass asks it for one broker after
- * another; they are the nodes of one embedded cluster.
+ * another; they are the nodes of one embedded cluster. If the subclass has no list of its brokers, the cluster starts when the
+ * test first uses one of them.
  */
 @Tag("integration")
 public abstract class QuorumTestHarness implements Logging {
     private String logIdent = "";
     private TestInfo testInfo;
+    /** Configurations of the brokers that the test has created before the cluster started, by id. */
+    private final Map<Integer, KafkaConfig> announced = new TreeMap<>();
     private EmbeddedNodes nodes;
 
     // ---- What the tests override -----------------------------------------------------------------------------------------
@@ -76,6 +80,7 @@ public abstract class QuorumTestHarness implements Logging {
             nodes.close();
             nodes = null;
         }
+        announced.clear();
     }
 
     public Option<GroupProtocol> maybeGroupProtocolSpecified() {
@@ -93,13 +98,28 @@ public abstract class QuorumTestHarness implements Logging {
             throw NeedsKafkaObjects.by("a broker with a clock of the test");
         }
         if (nodes == null) {
-            nodes = started(configs());
+            configs().forEach(each -> announced.put(each.nodeId(), each));
+            boolean isListed = announced.containsKey(config.nodeId());
+            announced.put(config.nodeId(), config);
+            if (!isListed) {
+                return StandIns.broker(this::running, config.nodeId(), config);
+            }
+        }
+        if (!running().nodeIds().contains(config.nodeId())) {
+            throw NeedsKafkaObjects.by("a broker that is added to a running cluster");
         }
         KafkaBroker broker = StandIns.broker(nodes, config.nodeId(), config);
         if (startup) {
             broker.startup();
         }
         return broker;
+    }
+
+    private synchronized EmbeddedNodes running() {
+        if (nodes == null) {
+            nodes = started(List.copyOf(announced.values()));
+        }
+        return nodes;
     }
 
     public Time createBroker$default$2() {
@@ -114,20 +134,22 @@ public abstract class QuorumTestHarness implements Logging {
         return Option.empty();
     }
 
-    /** Return the configurations of all brokers, which the subclass {@code KafkaServerTestHarness} has. */
+    /** Return the configurations of all brokers, which the subclass {@code KafkaServerTestHarness} has. Others have none. */
     private List<KafkaConfig> configs() {
         try {
             scala.collection.Seq<?> found = (scala.collection.Seq<?>) getClass().getMethod("configs").invoke(this);
             return CollectionConverters.asJava(found).stream().map(KafkaConfig.class::cast).toList();
+        } catch (NoSuchMethodException error) {
+            return List.of();
         } catch (ReflectiveOperationException error) {
-            throw NeedsKafkaObjects.by("QuorumTestHarness.createBroker without a list of all brokers");
+            throw new IllegalStateException("the list of all brokers is not available", error);
         }
     }
 
     private EmbeddedNodes started(List<KafkaConfig> configs) {
         Map<Integer, Map<String, Object>> ofNodes = new HashMap<>();
         configs.forEach(config -> ofNodes.put(config.nodeId(), config.originals()));
-        EmbeddedNodes cluster = new EmbeddedNodes(configs.size(), Map.of(), ofNodes);
+        EmbeddedNodes cluster = new EmbeddedNodes(configs.get(0).nodeId(), configs.size(), Map.of(), ofNodes);
         TransactionVersion version =
             TestInfoUtils.isTransactionV2Enabled(testInfo) ? TransactionVersion.TV_2 : TransactionVersion.TV_1;
         if (configs.get(0).effectiveAdvertisedBrokerListeners().forall(each -> each.securityProtocol() == SecurityProtocol.PLAINTEXT)) {
@@ -139,11 +161,11 @@ public abstract class QuorumTestHarness implements Logging {
     }
 
     public ControllerServer controllerServer() {
-        return StandIns.controller(nodes);
+        return StandIns.controller(this::running);
     }
 
     public scala.collection.Seq<ControllerServer> controllerServers() {
-        return nodes == null ? seq(List.of()) : seq(List.of(controllerServer()));
+        return announced.isEmpty() ? seq(List.of()) : seq(List.of(controllerServer()));
     }
 
     public void shutdownKRaftController() {

@@ -4,11 +4,16 @@ import static org.mockito.Mockito.withSettings;
 
 import java.lang.reflect.Proxy;
 import java.util.HashMap;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
+import java.util.OptionalInt;
 import java.util.Properties;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
+import java.util.function.Supplier;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import kafka.cluster.Partition;
 import kafka.log.LogManager;
 import kafka.network.SocketServer;
@@ -19,8 +24,11 @@ import kafka.server.KafkaApis;
 import kafka.server.KafkaConfig;
 import kafka.server.ReplicaManager;
 import kafka.server.SharedServer;
+import org.apache.kafka.common.KafkaException;
+import org.apache.kafka.common.Node;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.controller.Controller;
 import org.apache.kafka.controller.ResultOrError;
 import org.apache.kafka.coordinator.group.GroupCoordinator;
@@ -28,8 +36,10 @@ import org.apache.kafka.metadata.BrokerState;
 import org.apache.kafka.metadata.KRaftMetadataCache;
 import org.apache.kafka.metadata.LeaderAndIsr;
 import org.apache.kafka.metadata.LeaderRecoveryState;
+import org.apache.kafka.raft.LeaderAndEpoch;
 import org.apache.kafka.raft.LogOffsetMetadata;
 import org.apache.kafka.raft.RaftLog;
+import org.apache.kafka.server.BrokerLifecycleManager;
 import org.apache.kafka.storage.internals.log.ProducerStateEntry;
 import org.apache.kafka.storage.internals.log.ProducerStateManager;
 import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
@@ -65,9 +75,19 @@ public final class StandIns {
         return brokers;
     }
 
+    /** Return a broker that is one node of a cluster, which starts when the test first uses the broker. */
+    public static BrokerServer broker(Supplier<EmbeddedNodes> nodes, int node, KafkaConfig config) {
+        return object(BrokerServer.class, (method, arguments) ->
+            method.equals("config") ? config : ofBroker(nodes.get(), node, config, method, arguments));
+    }
+
     /** Return a broker that is one node of the cluster. */
     public static BrokerServer broker(EmbeddedNodes nodes, int node, KafkaConfig config) {
-        return object(BrokerServer.class, (method, arguments) -> switch (method) {
+        return broker(() -> nodes, node, config);
+    }
+
+    private static Object ofBroker(EmbeddedNodes nodes, int node, KafkaConfig config, String method, Object[] arguments) {
+        return switch (method) {
             case "shutdown" -> stop(nodes, node);
             case "startup" -> start(nodes, node);
             case "awaitShutdown" -> null;
@@ -76,8 +96,7 @@ public final class StandIns {
             case "brokerState" ->
                 nodes.runningNodes().contains(node) ? BrokerState.RUNNING : BrokerState.SHUTTING_DOWN;
             case "clusterId" -> nodes.clusterId();
-            case "boundPort" -> nodes.port(node);
-            case "config" -> config;
+            case "boundPort" -> port(nodes, node, (ListenerName) arguments[0]);
             case "socketServer" -> socketServer(nodes, node);
             case "metadataCache" -> metadataCache(nodes);
             case "dataPlaneRequestProcessor" -> requestProcessor(nodes);
@@ -85,7 +104,26 @@ public final class StandIns {
             case "logManager" -> logManager(nodes, node);
             case "groupCoordinator" -> groupCoordinator(config);
             case "sharedServer" -> sharedServer();
+            case "lifecycleManager" -> lifecycleManager();
             default -> throw NeedsKafkaObjects.by("KafkaBroker." + method);
+        };
+    }
+
+    private static int port(EmbeddedNodes nodes, int node, ListenerName listener) {
+        Integer port = nodes.ports(node).get(listener.value().toUpperCase(Locale.ROOT));
+        if (port == null) {
+            throw new KafkaException("node " + node + " has no listener " + listener.value());
+        }
+        return port;
+    }
+
+    private static BrokerLifecycleManager lifecycleManager() {
+        return object(BrokerLifecycleManager.class, (method, arguments) -> {
+            if (!method.equals("initialUnfenceFuture")) {
+                throw NeedsKafkaObjects.by("BrokerLifecycleManager." + method);
+            }
+            // The nodes serve clients when their start returns.
+            return CompletableFuture.completedFuture(null);
         });
     }
 
@@ -106,10 +144,16 @@ public final class StandIns {
         properties.putIfAbsent("controller.listener.names", "CONTROLLER");
         properties.putIfAbsent("controller.quorum.bootstrap.servers", "localhost:9093");
         properties.computeIfPresent("listener.security.protocol.map", (name, map) -> map + ",CONTROLLER:PLAINTEXT");
-        properties.computeIfPresent("listeners",
-            (name, listeners) -> listeners.toString().replace(":0", ":" + nodes.port(node)));
+        properties.computeIfPresent("listeners", (name, listeners) -> withPorts(listeners.toString(), nodes.ports(node)));
         properties.putIfAbsent("inter.broker.listener.name", listener(properties));
         return new KafkaConfig(properties, false);
+    }
+
+    /** Replace port 0 of each listener by the port that it is bound to. */
+    private static String withPorts(String listeners, Map<String, Integer> ports) {
+        return Stream.of(listeners.split(",")).map(String::trim)
+            .map(each -> each.replaceFirst(":0$", ":" + ports.get(each.split("://")[0].toUpperCase(Locale.ROOT))))
+            .collect(Collectors.joining(","));
     }
 
     private static String listener(Map<String, Object> properties) {
@@ -118,7 +162,7 @@ public final class StandIns {
 
     private static SocketServer socketServer(EmbeddedNodes nodes, int node) {
         return object(SocketServer.class, (method, arguments) -> switch (method) {
-            case "boundPort" -> nodes.port(node);
+            case "boundPort" -> port(nodes, node, (ListenerName) arguments[0]);
             default -> throw NeedsKafkaObjects.by("SocketServer." + method);
         });
     }
@@ -163,6 +207,10 @@ public final class StandIns {
             case "getLeaderAndIsr" -> partition(nodes, new TopicPartition((String) arguments[0], (Integer) arguments[1]))
                 .map(each -> new LeaderAndIsr(each.leader(), each.epoch(), each.inSync(), LeaderRecoveryState.RECOVERED, 0));
             case "hasAliveBroker" -> nodes.runningNodes().contains(arguments[0]);
+            case "getAliveBrokerNode" -> nodes.runningNodes().contains(arguments[0])
+                ? Optional.of(new Node((Integer) arguments[0], nodes.host(),
+                    port(nodes, (Integer) arguments[0], (ListenerName) arguments[1])))
+                : Optional.empty();
             case "getAllTopics" -> nodes.topicNames();
             case "getTopicId" -> nodes.topic((String) arguments[0]).map(EmbeddedNodes.Topic::id).orElse(Uuid.ZERO_UUID);
             case "contains" -> arguments[0] instanceof TopicPartition partition
@@ -253,13 +301,25 @@ public final class StandIns {
     // ---- The controller --------------------------------------------------------------------------------------------------
 
     /** Return a controller that knows the topics of the cluster. */
-    public static ControllerServer controller(EmbeddedNodes nodes) {
+    public static ControllerServer controller(Supplier<EmbeddedNodes> nodes) {
         return object(ControllerServer.class, (method, arguments) -> switch (method) {
-            case "clusterId" -> nodes.clusterId();
+            case "clusterId" -> nodes.get().clusterId();
+            case "config" -> controllerConfig();
             case "raftManager" -> raftManager();
-            case "controller" -> implementation(Controller.class, (name, given) -> topics(nodes, name, given));
+            case "controller" -> implementation(Controller.class, (name, given) -> topics(nodes.get(), name, given));
             default -> throw NeedsKafkaObjects.by("ControllerServer." + method);
         });
+    }
+
+    /** Return a controller that knows the topics of the cluster. */
+    public static ControllerServer controller(EmbeddedNodes nodes) {
+        return controller(() -> nodes);
+    }
+
+    private static KafkaConfig controllerConfig() {
+        return new KafkaConfig(Map.of("node.id", String.valueOf(CONTROLLER_ID), "process.roles", "controller",
+            "controller.listener.names", "CONTROLLER", "listeners", "CONTROLLER://localhost:9093",
+            "controller.quorum.bootstrap.servers", "localhost:9093"), false);
     }
 
     private static KafkaRaftManager<?> raftManager() {
@@ -269,11 +329,10 @@ public final class StandIns {
             }
             return new LogOffsetMetadata(0);
         });
-        return object(KafkaRaftManager.class, (method, arguments) -> {
-            if (!method.equals("raftLog")) {
-                throw NeedsKafkaObjects.by("KafkaRaftManager." + method);
-            }
-            return log;
+        return object(KafkaRaftManager.class, (method, arguments) -> switch (method) {
+            case "raftLog" -> log;
+            case "leaderAndEpoch" -> new LeaderAndEpoch(OptionalInt.of(CONTROLLER_ID), 1);
+            default -> throw NeedsKafkaObjects.by("KafkaRaftManager." + method);
         });
     }
 
