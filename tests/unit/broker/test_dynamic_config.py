@@ -87,8 +87,13 @@ def test_change_that_the_disk_refuses_is_not_made(tmp_path: Path, monkeypatch: p
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("num.partitions", "3", "Cannot update num.partitions dynamically"),
-        ("node.id", "3", "Cannot update node.id dynamically"),
+        ("num.partitions", "3", "Cannot update these configs dynamically: [num.partitions]"),
+        ("node.id", "3", "Cannot update these configs dynamically: [node.id]"),
+        (
+            "security.inter.broker.protocol",
+            "PLAINTEXT",
+            "Cannot update these configs dynamically: [security.inter.broker.protocol]",
+        ),
         ("queued.max.requests", "3", "This broker has no setting queued.max.requests: one thread serves all"),
         ("no.such.thing", "3", "This broker has no setting no.such.thing"),
         ("log.retention.ms", "soon", "Invalid value soon for configuration log.retention.ms"),

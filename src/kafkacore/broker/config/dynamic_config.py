@@ -6,7 +6,7 @@ The rules are those of Kafka's ``DynamicBrokerConfig`` (KIP-226).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from enum import IntEnum
 from typing import Final, NamedTuple
@@ -43,6 +43,14 @@ _ADDRESSES: Final = frozenset(
 #: Settings that differ between nodes and so never have a default.
 _WITHOUT_DEFAULT: Final = _ADDRESSES | {"log.dirs", "node.id"}
 _KEYS: Final = table(*(key for key in BROKER_KEYS if key.name not in BROKER_SYNONYMS))
+#: Settings that cannot be changed while the broker runs, and other names for them.
+_STATIC_NAMES: Final = _KEYS.keys() | {
+    "broker.id",
+    "data.dir",
+    "log.dir",
+    "process.roles",
+    "security.inter.broker.protocol",
+}
 #: Settings of the broker and defaults of topics that can be changed while the broker runs.
 DYNAMIC_NAMES: Final = BROKER_SYNONYMS.keys() | {key.name for key in _KEYS.values() if key.is_dynamic}
 
@@ -124,7 +132,7 @@ class DynamicConfigs:
         """
         fixed = [name for name in properties if not is_dynamic(name)]
         if fixed:
-            raise InvalidRequestError(" ".join(_why_fixed(name) for name in fixed))
+            raise InvalidRequestError(_why_fixed(fixed))
         obeyed = [name for name in properties if kept_key(name) is None]
         if node_id not in (None, self._static.node_id) and obeyed:
             raise InvalidRequestError(
@@ -305,8 +313,12 @@ def _shown(value: object) -> str | None:
     return java_double(value) if isinstance(value, float) else as_text(value)
 
 
-def _why_fixed(name: str) -> str:
-    if name in _KEYS or listener_key(name) is not None:
-        return f"Cannot update {name} dynamically: configure it before the broker starts."
-    reason = WITHOUT_EFFECT.get(name)
-    return f"This broker has no setting {name}" + (f": {reason}." if reason else ".")
+def _why_fixed(names: Sequence[str]) -> str:
+    """Return why settings cannot be changed at run time."""
+    static = [name for name in names if name in _STATIC_NAMES or listener_key(name) is not None]
+    text = [f"Cannot update these configs dynamically: [{', '.join(static)}]"] if static else []
+    for name in names:
+        if name not in static:
+            reason = WITHOUT_EFFECT.get(name)
+            text.append(f"This broker has no setting {name}" + (f": {reason}." if reason else "."))
+    return " ".join(text)
