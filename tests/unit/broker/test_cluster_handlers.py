@@ -14,9 +14,11 @@ from model.broker_harness import BrokerHarness
 
 from kafkacore.broker.topics.cluster_state import BrokerNode, NodeListener
 from kafkacore.errors import (
+    BrokerIdNotRegisteredError,
     InvalidRegularExpressionError,
     InvalidReplicationAssignmentError,
     InvalidReplicationFactorError,
+    InvalidRequestError,
     InvalidTopicError,
     KafkaStorageError,
     LogDirNotFoundError,
@@ -32,6 +34,7 @@ from kafkacore.protocol.generated.describe_quorum import DescribeQuorumRequest
 from kafkacore.protocol.generated.list_config_resources import ListConfigResourcesRequest
 from kafkacore.protocol.generated.list_partition_reassignments import ListPartitionReassignmentsRequest
 from kafkacore.protocol.generated.list_transactions import ListTransactionsRequest
+from kafkacore.protocol.generated.unregister_broker import UnregisterBrokerRequest
 from kafkacore.structs import TopicPartition
 
 METADATA = "__cluster_metadata"
@@ -84,6 +87,21 @@ def test_assignment_of_new_partitions_is_checked(
 def test_replicas_are_spread_over_the_racks(nodes: BrokerHarness) -> None:
     nodes.cluster.set_racks({1: "a", 2: "a", 3: "b"})
     assert [set(replicas) for replicas in nodes.cluster.spread("t", range(2), 2)] == [{1, 3}, {3, 2}]
+
+
+# ---- UnregisterBroker --------------------------------------------------------------------------------------
+
+
+def test_stopped_node_is_unregistered_until_it_starts(nodes: BrokerHarness) -> None:
+    unregister = UnregisterBrokerRequest(broker_id=3)
+    assert nodes.ask(unregister).error_code == InvalidRequestError.errno
+    nodes.cluster.stop_node(3)
+    answer = nodes.ask(unregister)
+    assert (answer.error_code, answer.error_message) == (0, None)
+    assert nodes.cluster.node_ids() == [1, 2]
+    assert nodes.ask(unregister).error_code == BrokerIdNotRegisteredError.errno
+    nodes.cluster.start_node(3)
+    assert nodes.cluster.node_ids() == [1, 2, 3]
 
 
 # ---- DescribeQuorum ----------------------------------------------------------------------------------------

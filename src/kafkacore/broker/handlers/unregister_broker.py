@@ -1,6 +1,7 @@
-"""UnregisterBroker: refuse to unregister a running node. All other node IDs count as not registered.
+"""UnregisterBroker: remove a stopped node until it starts again.
 
-Version 0. Apache Kafka also unregisters a running node, after which a cluster of one node serves no client.
+Version 0. A running node is refused. Apache Kafka also unregisters a running node, after which a cluster of
+one node serves no client.
 """
 
 from __future__ import annotations
@@ -17,9 +18,12 @@ def handle(request: Request[UnregisterBrokerRequest], services: TopicServices) -
     broker_id = request.message.broker_id
     try:
         require_cluster(request, services, ACLOperation.ALTER)
-        if broker_id in services.cluster.node_ids():
+        if services.cluster.node(broker_id) is not None:
             raise InvalidRequestError(f"Broker {broker_id} is running in this cluster: stop it instead.")
-        raise BrokerIdNotRegisteredError(f"Broker ID {broker_id} is not currently registered")
+        if broker_id not in services.cluster.node_ids():
+            raise BrokerIdNotRegisteredError(f"Broker ID {broker_id} is not currently registered")
+        services.cluster.unregister(broker_id)
+        return UnregisterBrokerResponse(error_message=None)
     except BrokerResponseError as error:
         return UnregisterBrokerResponse(error_code=error_code(error), error_message=error_message(error))
 

@@ -100,6 +100,7 @@ class ClusterState:
         self._topics = topics
         self._all = {node.node_id: node for node in nodes}
         self._up = dict(self._all)
+        self._unregistered: set[int] = set()
         self._only = nodes[0].node_id if len(nodes) == 1 else None
         self._leaders: dict[TopicPartition, int] = {}
         self._replicas: dict[TopicPartition, list[int]] = {}
@@ -123,8 +124,8 @@ class ClusterState:
         return [node.for_listener(listener_name) for node in self.nodes()]
 
     def node_ids(self) -> list[int]:
-        """Return the ids of all nodes, up or down."""
-        return sorted(self._all)
+        """Return the ids of all registered nodes, up or down."""
+        return sorted(self._all.keys() - self._unregistered)
 
     def node(self, node_id: int) -> BrokerNode | None:
         """Return the node with this id, or ``None`` if it is not up."""
@@ -189,12 +190,13 @@ class ClusterState:
         InvalidReplicationAssignmentError
             A partition has no replica, a duplicate node, an unknown node or another number of replicas.
         """
+        registered = self.node_ids()
         the_assignment = "The manual partition assignment includes"
         for nodes in replicas:
             if not nodes:
                 raise InvalidReplicationAssignmentError(f"{the_assignment} an empty replica list.")
             for node, times in sorted(Counter(nodes).items()):
-                if node not in self._all:
+                if node not in registered:
                     raise InvalidReplicationAssignmentError(
                         f"{the_assignment} broker {node}, but no such broker is registered."
                     )
@@ -336,6 +338,7 @@ class ClusterState:
     def start_node(self, node_id: int) -> None:
         """Start a node, and make it the leader of each partition with a replica on the node but no leader."""
         self._up[node_id] = self._all[node_id]
+        self._unregistered.discard(node_id)
         if self.controller_id not in self._up:
             self._move_controller(node_id)
         for topic_partition in [tp for tp, leader in self._leaders.items() if leader == NO_LEADER]:
@@ -343,6 +346,11 @@ class ClusterState:
                 self._lead(topic_partition, node_id)
         for topic_partition in self.reassigned():
             self._finish(topic_partition)
+
+    def unregister(self, node_id: int) -> None:
+        """Remove a stopped node from the list of nodes until it starts again."""
+        assert node_id not in self._up, "a node that is up is registered"
+        self._unregistered.add(node_id)
 
     def _move_controller(self, node_id: int) -> None:
         self.controller_id = node_id
