@@ -36,6 +36,7 @@ import org.apache.kafka.metadata.BrokerState;
 import org.apache.kafka.metadata.KRaftMetadataCache;
 import org.apache.kafka.metadata.LeaderAndIsr;
 import org.apache.kafka.metadata.LeaderRecoveryState;
+import org.apache.kafka.raft.KafkaRaftClient;
 import org.apache.kafka.raft.LeaderAndEpoch;
 import org.apache.kafka.raft.LogOffsetMetadata;
 import org.apache.kafka.raft.RaftLog;
@@ -305,6 +306,7 @@ public final class StandIns {
         return object(ControllerServer.class, (method, arguments) -> switch (method) {
             case "clusterId" -> nodes.get().clusterId();
             case "config" -> controllerConfig();
+            case "socketServer" -> controllerSocketServer(nodes.get());
             case "raftManager" -> raftManager();
             case "controller" -> implementation(Controller.class, (name, given) -> topics(nodes.get(), name, given));
             default -> throw NeedsKafkaObjects.by("ControllerServer." + method);
@@ -314,6 +316,14 @@ public final class StandIns {
     /** Return a controller that knows the topics of the cluster. */
     public static ControllerServer controller(EmbeddedNodes nodes) {
         return controller(() -> nodes);
+    }
+
+    /** Return a server at the address of the first node, which does the work of a controller. */
+    private static SocketServer controllerSocketServer(EmbeddedNodes nodes) {
+        return object(SocketServer.class, (method, arguments) -> switch (method) {
+            case "boundPort" -> nodes.port(nodes.nodeIds().iterator().next());
+            default -> throw NeedsKafkaObjects.by("SocketServer." + method);
+        });
     }
 
     private static KafkaConfig controllerConfig() {
@@ -331,8 +341,17 @@ public final class StandIns {
         });
         return object(KafkaRaftManager.class, (method, arguments) -> switch (method) {
             case "raftLog" -> log;
-            case "leaderAndEpoch" -> new LeaderAndEpoch(OptionalInt.of(CONTROLLER_ID), 1);
+            case "client" -> raftClient();
             default -> throw NeedsKafkaObjects.by("KafkaRaftManager." + method);
+        });
+    }
+
+    private static KafkaRaftClient<?> raftClient() {
+        return object(KafkaRaftClient.class, (method, arguments) -> {
+            if (!method.equals("leaderAndEpoch")) {
+                throw NeedsKafkaObjects.by("KafkaRaftClient." + method);
+            }
+            return new LeaderAndEpoch(OptionalInt.of(CONTROLLER_ID), 1);
         });
     }
 
