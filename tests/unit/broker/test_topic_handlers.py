@@ -278,6 +278,8 @@ def test_delete_topics_can_be_forbidden(tmp_path: Path) -> None:
         DeleteTopicsRequest(topics=[DeleteTopicsRequest.DeleteTopicState(name="t")])
     ).responses
     assert result.error_code == TopicDeletionDisabledError.errno
+    (result,) = broker.ask(DeleteTopicsRequest(topic_names=["t"]), 2).responses
+    assert result.error_code == InvalidRequestError.errno
     assert list(broker.log_manager.topic_states) == ["t"]
 
 

@@ -28,6 +28,8 @@ from kafkacore.protocol import ZERO_UUID
 from kafkacore.protocol.generated.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from kafkacore.structs import ACLOperation, ResourceType
 
+#: First version whose clients know the error TOPIC_DELETION_DISABLED.
+FIRST_VERSION_WITH_DISABLED = 3
 FIRST_VERSION_BY_ID = 6
 #: First version in which a client over its ``controller_mutation_rate`` gets an error (KIP-599).
 FIRST_STRICT_VERSION = 5
@@ -68,7 +70,10 @@ def _delete(
 
     try:
         if not services.config.delete_topic_enable:
-            raise TopicDeletionDisabledError("Topics cannot be deleted, because delete.topic.enable is false")
+            text = "Topics cannot be deleted, because delete.topic.enable is false"
+            if request.version < FIRST_VERSION_WITH_DISABLED:
+                raise InvalidRequestError(text)
+            raise TopicDeletionDisabledError(text)
         if (name is None) == (topic_id == ZERO_UUID):
             raise InvalidRequestError("A topic to delete must have either a name or an ID.")
         if name is None:
