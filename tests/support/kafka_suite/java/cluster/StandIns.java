@@ -7,7 +7,6 @@ import java.util.HashMap;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
-import java.util.OptionalInt;
 import java.util.Properties;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
@@ -36,8 +35,6 @@ import org.apache.kafka.metadata.BrokerState;
 import org.apache.kafka.metadata.KRaftMetadataCache;
 import org.apache.kafka.metadata.LeaderAndIsr;
 import org.apache.kafka.metadata.LeaderRecoveryState;
-import org.apache.kafka.raft.KafkaRaftClient;
-import org.apache.kafka.raft.LeaderAndEpoch;
 import org.apache.kafka.raft.LogOffsetMetadata;
 import org.apache.kafka.raft.RaftLog;
 import org.apache.kafka.server.BrokerLifecycleManager;
@@ -341,17 +338,7 @@ public final class StandIns {
         });
         return object(KafkaRaftManager.class, (method, arguments) -> switch (method) {
             case "raftLog" -> log;
-            case "client" -> raftClient();
             default -> throw NeedsKafkaObjects.by("KafkaRaftManager." + method);
-        });
-    }
-
-    private static KafkaRaftClient<?> raftClient() {
-        return object(KafkaRaftClient.class, (method, arguments) -> {
-            if (!method.equals("leaderAndEpoch")) {
-                throw NeedsKafkaObjects.by("KafkaRaftClient." + method);
-            }
-            return new LeaderAndEpoch(OptionalInt.of(CONTROLLER_ID), 1);
         });
     }
 
