@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
-from model.certificates import Authority, Identity
+from model.certificates import Authority, Identity, self_signed
 
 from kafkacore.broker.config.listener_keys import LISTENER_KEYS
 from kafkacore.broker.listeners.tls import ListenerTls, server_context
@@ -98,6 +98,20 @@ def test_key_store_may_be_a_pkcs12(tmp_path: Path) -> None:
     words = refusal(ssl_keystore_location=str(path), ssl_keystore_password=Secret("canary"))
     assert "ssl.keystore.password is wrong" in words
     assert "canary" not in words
+
+
+def test_trusted_clients_may_have_the_same_subject(tmp_path: Path) -> None:
+    """By default, OpenSSL finds the issuer of a self-signed certificate by its subject only."""
+    clients = [self_signed("client") for _ in range(2)]
+    context = server_context(
+        settings(
+            ssl_keystore_location=SERVER.write(tmp_path, "server").both,
+            ssl_truststore_certificates=b"".join(each.certificate_pem for each in clients).decode(),
+            ssl_client_auth="required",
+        )
+    )
+    for each in clients:
+        assert handshake(context, each, tmp_path)[1].getpeercert() is not None
 
 
 def test_client_that_shows_no_certificate_is_refused_where_one_is_required(tmp_path: Path) -> None:

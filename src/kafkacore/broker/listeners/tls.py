@@ -83,6 +83,8 @@ def server_context(settings: Mapping[str, Any]) -> ssl.SSLContext:
     _load_key(context, settings)
     context.verify_mode = _CLIENT_AUTH[settings["ssl.client.auth"]]
     if context.verify_mode != ssl.CERT_NONE:
+        # As in Java, each certificate in the trust store is trusted, even if others have the same subject.
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
         _load_trusted(context, settings)
     return context
 
