@@ -30,6 +30,8 @@ from kafkacore.errors import (
 from kafkacore.protocol.generated.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from kafkacore.protocol.generated.alter_replica_log_dirs import AlterReplicaLogDirsRequest
 from kafkacore.protocol.generated.create_partitions import CreatePartitionsRequest
+from kafkacore.protocol.generated.create_topics import CreateTopicsRequest
+from kafkacore.protocol.generated.describe_cluster import DescribeClusterRequest
 from kafkacore.protocol.generated.describe_quorum import DescribeQuorumRequest
 from kafkacore.protocol.generated.list_config_resources import ListConfigResourcesRequest
 from kafkacore.protocol.generated.list_partition_reassignments import ListPartitionReassignmentsRequest
@@ -53,6 +55,24 @@ def nodes(tmp_path: Path) -> BrokerHarness:
     broker.topics.create("t", 2, {})
     broker.cluster.place("t", [[1, 2], [2]])
     return broker
+
+
+# ---- DescribeCluster ---------------------------------------------------------------------------------------
+
+
+def test_stopped_node_is_fenced(nodes: BrokerHarness) -> None:
+    nodes.cluster.stop_node(2)
+    described = [
+        [(each.broker_id, each.port, each.is_fenced) for each in answer.brokers]
+        for answer in (
+            nodes.ask(DescribeClusterRequest(include_fenced_brokers=True)),
+            nodes.ask(DescribeClusterRequest()),
+        )
+    ]
+    assert described == [
+        [(1, 9092, False), (2, 9094, True), (3, 9095, False)],
+        [(1, 9092, False), (3, 9095, False)],
+    ]
 
 
 # ---- Replica assignments -----------------------------------------------------------------------------------
@@ -102,6 +122,17 @@ def test_stopped_node_is_unregistered_until_it_starts(nodes: BrokerHarness) -> N
     assert nodes.ask(unregister).error_code == BrokerIdNotRegisteredError.errno
     nodes.cluster.start_node(3)
     assert nodes.cluster.node_ids() == [1, 2, 3]
+
+
+# ---- Replication factor ------------------------------------------------------------------------------------
+
+
+def test_topic_without_replication_factor_has_the_default_one(nodes: BrokerHarness) -> None:
+    nodes.cluster.default_replication_factor = 2
+    topic = {"name": "u", "num_partitions": 1, "replication_factor": -1}
+    (result,) = nodes.ask(made(CreateTopicsRequest, topics=[topic])).topics
+    assert (result.error_code, result.replication_factor) == (0, 2)
+    assert len(nodes.cluster.replicas(TopicPartition("u", 0))) == 2
 
 
 # ---- DescribeQuorum ----------------------------------------------------------------------------------------
@@ -320,12 +351,25 @@ def test_reassignment_in_progress_is_cancelled(nodes: BrokerHarness) -> None:
 def test_later_reassignment_replaces_the_one_in_progress(nodes: BrokerHarness) -> None:
     nodes.cluster.stop_node(3)
     assert reassigned(nodes, [3, 2]) == 0
-    # The number of replicas is compared with that before the reassignment.
+    # The number of replicas is compared with that after the reassignment in progress.
     assert (
         reassigned(nodes, [2], allow_replication_factor_change=False) == InvalidReplicationFactorError.errno
     )
     assert reassigned(nodes, [2]) == 0
     assert (nodes.cluster.replicas(TP), nodes.cluster.leader(TP), ongoing(nodes)) == ([2], 2, [])
+
+
+def test_changed_number_of_replicas_is_refused_in_kafkas_words(nodes: BrokerHarness) -> None:
+    partitions = [{"partition_index": 0, "replicas": [3]}]
+    topics = [{"name": "t", "partitions": partitions}]
+    answer = nodes.ask(
+        made(AlterPartitionReassignmentsRequest, topics=topics, allow_replication_factor_change=False)
+    )
+    result = answer.responses[0].partitions[0]
+    assert result.error_message == "The replication factor is changed from 2 to 1"
+    nodes.cluster.stop_node(3)
+    assert reassigned(nodes, [3]) == 0
+    assert reassigned(nodes, [2], allow_replication_factor_change=False) == 0
 
 
 def test_reassignment_to_remaining_nodes_waits_until_one_is_up(nodes: BrokerHarness) -> None:

@@ -155,6 +155,26 @@ def test_topic_config_with_a_wrong_value_is_refused(name: str, value: str | None
         checked_topic_configs({name: value})
 
 
+@pytest.mark.parametrize(
+    ("configs", "message"),
+    [
+        (
+            {"segment.ms": None, "no.such.config": "1", "segment.bytes": None},
+            "Null value not supported for topic configs: segment.ms,segment.bytes",
+        ),
+        (
+            {"compression.type": "zip"},
+            "Invalid value zip for configuration compression.type: String must be one of: "
+            "uncompressed, zstd, lz4, snappy, gzip, producer",
+        ),
+    ],
+)
+def test_refused_topic_config_has_kafkas_message(configs: dict[str, str | None], message: str) -> None:
+    with pytest.raises(InvalidConfigurationError) as raised:
+        checked_topic_configs(configs)
+    assert raised.value.args[0] == message
+
+
 def test_list_of_policies_is_written_without_blanks() -> None:
     assert checked_topic_configs({"cleanup.policy": " compact , delete "}) == {
         "cleanup.policy": "compact,delete"

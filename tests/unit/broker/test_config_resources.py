@@ -136,7 +136,7 @@ def test_validation_alone_changes_nothing(broker: BrokerHarness) -> None:
             "Illegal client match",
         ),
         (change(METRICS, "m", ("match", SET, "host=x")), InvalidConfigurationError, "Illegal client match"),
-        (change(METRICS, "m", ("metrics", APPEND, "a")), InvalidConfigurationError, "not a list"),
+        (change(METRICS, "m", ("metrics", APPEND, "a")), InvalidConfigurationError, "not LIST"),
     ],
 )
 def test_invalid_change_is_refused(

@@ -217,6 +217,12 @@ def test_create_topics_refuses_what_kafka_refuses(
     assert bool(result.error_message) == (error is not None)
 
 
+def test_existing_topic_is_reported_before_other_errors(broker: BrokerHarness) -> None:
+    broker.ask(create("t"))
+    (result,) = broker.ask(create("t", 1, 9)).topics
+    assert result.error_code == TopicAlreadyExistsError.errno
+
+
 def test_create_topics_refuses_a_name_that_collides(broker: BrokerHarness) -> None:
     broker.ask(create("a.b"))
     (result,) = broker.ask(create("a_b")).topics
@@ -312,6 +318,21 @@ def test_create_partitions_adds_to_a_topic(broker: BrokerHarness, version: int) 
     (result,) = broker.ask(CreatePartitionsRequest(topics=[grow("t", 5)]), version).results
     assert result.error_code == 0
     assert len(broker.ask(metadata("t")).topics[0].partitions) == 5
+
+
+@pytest.mark.parametrize(
+    ("count", "message"),
+    [
+        (2, "Topic already has 2 partition(s)."),
+        (1, "The topic t currently has 2 partition(s); 1 would not be an increase."),
+    ],
+)
+def test_refused_number_of_partitions_has_kafkas_message(
+    broker: BrokerHarness, count: int, message: str
+) -> None:
+    broker.ask(create("t", 2))
+    (result,) = broker.ask(CreatePartitionsRequest(topics=[grow("t", count)])).results
+    assert result.error_message == message
 
 
 def test_create_partitions_refuses_what_is_no_increase(broker: BrokerHarness) -> None:

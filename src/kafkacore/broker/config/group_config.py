@@ -174,11 +174,7 @@ def _checked(key: GroupSetting, text: str) -> str:
                 f"by_duration: and an ISO 8601 duration such as PT1H"
             )
     elif key.least is not None and int(value) < key.least:
-        raise InvalidConfigurationError(
-            f"{key.name} must be greater than or equal to {key.least_name} ({key.least})"
-        )
+        raise InvalidConfigurationError(f"{key.name} must be greater than or equal to {key.least_name}")
     elif key.most is not None and int(value) > key.most:
-        raise InvalidConfigurationError(
-            f"{key.name} must be less than or equal to {key.most_name} ({key.most})"
-        )
+        raise InvalidConfigurationError(f"{key.name} must be less than or equal to {key.most_name}")
     return value

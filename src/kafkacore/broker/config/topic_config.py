@@ -19,7 +19,6 @@ from kafkacore.settings.texts import (
     INT32_MIN,
     INT64_MIN,
     InvalidTextError,
-    check_choice,
     check_limits,
     read_boolean,
     read_java_number,
@@ -242,7 +241,8 @@ def _canonical(key: Setting, text: str) -> str:
         return java_double(number)
     if key.type is SettingType.LIST:
         return _checked_list(key, text)
-    check_choice(key, text)
+    if key.choices and text not in key.choices:
+        raise InvalidTextError(f"String must be one of: {', '.join(key.choices)}")
     return text
 
 
@@ -273,15 +273,18 @@ def checked_topic_configs(configs: Mapping[str, str | None]) -> dict[str, str]:
     Raises
     ------
     InvalidConfigurationError
-        A setting is unknown, or its value is null or invalid. The message names the first such setting.
+        A value is null, or a setting is unknown or its value is invalid. The message names the null values,
+        or the first invalid setting.
     """
+    without_value = ",".join(name for name, text in configs.items() if text is None)
+    if without_value:
+        raise InvalidConfigurationError(f"Null value not supported for topic configs: {without_value}")
     checked: dict[str, str] = {}
     for name, text in configs.items():
         key = TOPIC_CONFIG.get(name) or HIDDEN_TOPIC_CONFIG.get(name)
         if key is None:
             raise InvalidConfigurationError(f"Unknown topic config name: {name}")
-        if text is None:
-            raise InvalidConfigurationError(f"Null value not supported for topic config: {name}")
+        assert text is not None, "checked before"
         checked[name] = checked_value(key, text)
     if checked.get("remote.storage.enable") == "true":
         raise InvalidConfigurationError(

@@ -82,11 +82,11 @@ def _reassign(
             raise NoReassignmentInProgressError(f"{partition_name(topic_partition)} is not being reassigned")
         services.cluster.cancel_reassignment(topic_partition)
         return
-    now = services.cluster.replicas(topic_partition) if reassignment is None else reassignment.before
+    now = services.cluster.replicas(topic_partition) if reassignment is None else reassignment.after
     if not may_resize and len(nodes) != len(now):
         services.cluster.check_replicas([nodes])
         raise InvalidReplicationFactorError(
-            f"{partition_name(topic_partition)} has {len(now)} replicas, but {len(nodes)} were given"
+            f"The replication factor is changed from {len(now)} to {len(nodes)}"
         )
     services.cluster.reassign(topic_partition, nodes)
 

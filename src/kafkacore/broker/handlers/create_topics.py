@@ -21,7 +21,6 @@ from kafkacore.broker.handlers.services import (
 from kafkacore.broker.log import TopicState
 from kafkacore.broker.purgatory.response_collector import ResponseCollector
 from kafkacore.broker.requests.authorization import allowed, allowed_on_cluster, require
-from kafkacore.broker.topics.cluster_state import DEFAULT_REPLICATION_FACTOR
 from kafkacore.broker.topics.config_entries import topic_entries
 from kafkacore.broker.topics.internal_topics import CLUSTER_METADATA
 from kafkacore.errors import (
@@ -29,6 +28,7 @@ from kafkacore.errors import (
     InvalidReplicationFactorError,
     InvalidRequestError,
     PolicyViolationError,
+    TopicAlreadyExistsError,
     TopicAuthorizationFailedError,
 )
 from kafkacore.protocol import ZERO_UUID
@@ -105,6 +105,9 @@ def _create(
     services: TopicServices,
     answer: Callable[[_Result], None],
 ) -> None:
+    # As in Kafka, this is checked before everything else in the request.
+    if services.topics.get(topic.name) is not None:
+        raise TopicAlreadyExistsError(f"Topic '{topic.name}' already exists.")
     partition_count, replication_factor, assigned = wanted_replicas(topic, services)
     configs = {config.name: config.value for config in topic.configs}
 
@@ -180,7 +183,7 @@ def wanted_replicas(
     factor = topic.replication_factor
     node_count = len(services.cluster.nodes())
     if factor == USE_DEFAULT:
-        factor = DEFAULT_REPLICATION_FACTOR
+        factor = services.cluster.default_replication_factor
     elif factor < 1:
         raise InvalidReplicationFactorError("Replication factor must be larger than 0.")
     elif factor > node_count:

@@ -17,7 +17,7 @@ from kafkacore.broker.requests.authorization import (
     authorized_operations,
     cluster_operations,
 )
-from kafkacore.broker.topics.cluster_state import DEFAULT_REPLICATION_FACTOR, NO_LEADER
+from kafkacore.broker.topics.cluster_state import NO_LEADER
 from kafkacore.broker.topics.internal_topics import is_internal
 from kafkacore.errors import (
     InvalidTopicError,
@@ -119,7 +119,7 @@ def _create_missing(names: Iterable[str], request: Request, services: TopicServi
             raise UnknownTopicOrPartitionError(
                 f"Topic '{name}' was not created: its client exceeds the quota controller_mutation_rate."
             ) from None
-        services.cluster.place_new(name, partitions, DEFAULT_REPLICATION_FACTOR, ())
+        services.cluster.place_new(name, partitions, services.cluster.default_replication_factor, ())
 
     return refused | services.topics.auto_create([name for name in missing if name not in refused], place)
 

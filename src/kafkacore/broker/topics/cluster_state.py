@@ -32,9 +32,6 @@ logger = logging.getLogger(__name__)
 NO_EPOCH = -1
 #: Value that is used as the leader id if a partition has no leader.
 NO_LEADER = -1
-#: Replication factor of a topic that is created without a replication factor
-#: (``default.replication.factor``).
-DEFAULT_REPLICATION_FACTOR = 1
 
 
 class NodeListener(NamedTuple):
@@ -106,6 +103,9 @@ class ClusterState:
         self._replicas: dict[TopicPartition, list[int]] = {}
         self._reassignments: dict[TopicPartition, Reassignment] = {}
         self.controller_id = nodes[0].node_id
+        #: Replication factor of a topic that is created without a replication factor
+        #: (``default.replication.factor``). Tests change it.
+        self.default_replication_factor = 1
         #: Epoch of the controller, incremented each time that another node becomes the controller.
         self.controller_epoch = 0
         #: Functions that are called with a partition after its leader has changed.

@@ -163,7 +163,9 @@ def apply_change(change: Change, configs: dict[str, str], kind: int) -> None:
         key = _KEYS.get(kind, {}).get(change.name)
         if key is None or key.type is not SettingType.LIST:
             verb = Operation(change.operation).name
-            raise InvalidConfigurationError(f"Can't {verb} to key {change.name}, which is not a list.")
+            raise InvalidConfigurationError(
+                f"Can't {verb} to key {change.name} because its type is not LIST."
+            )
         parts = [part for part in configs.get(change.name, key.default).split(",") if part]
         given = change.value.split(",")
         if change.operation == Operation.APPEND:

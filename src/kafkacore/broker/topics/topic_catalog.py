@@ -303,7 +303,9 @@ class TopicCatalog:
         if topic is None:
             raise UnknownTopicOrPartitionError(f"Topic '{name}' does not exist.")
         added = partition_count - topic.partition_count
-        if added <= 0:
+        if added == 0:
+            raise InvalidPartitionsError(f"Topic already has {partition_count} partition(s).")
+        if added < 0:
             raise InvalidPartitionsError(
                 f"The topic {name} currently has {topic.partition_count} partition(s); "
                 f"{partition_count} would not be an increase."
