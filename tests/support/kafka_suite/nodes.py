@@ -12,6 +12,9 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from kafka_suite import access
+from kafka_suite.throttling import Throttling
+
 from kafkacore.broker.config.config_keys import resolve
 from kafkacore.broker.config.kafka_keys import REPLICATION_FACTORS
 from kafkacore.broker.handlers.services import BrokerServices
@@ -21,6 +24,7 @@ from kafkacore.testing import EmbeddedCluster
 
 #: Kafka's default, because ``EmbeddedCluster`` has another one.
 DEFAULTS = {"group.initial.rebalance.delay.ms": "3000"}
+REPLICATION_FACTOR = "default.replication.factor"
 #: These depend on each other, so they are not checked one by one.
 LISTENERS = (
     "listeners",
@@ -40,6 +44,7 @@ class Nodes:
 
     def __init__(self) -> None:
         self._clusters: dict[int, EmbeddedCluster] = {}
+        self._throttling: dict[int, Throttling] = {}
         self._count = 0
         self._requests: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
             "start": self._start,
@@ -49,6 +54,13 @@ class Nodes:
             "setting": self._setting,
             "topics": self._topics,
             "topic": self._topic,
+            "acls": self._acls,
+            "add_acls": self._add_acls,
+            "remove_acls": self._remove_acls,
+            "scram_users": self._scram_users,
+            "authentications": self._authentications,
+            "throttling": self._throttling_of,
+            "limit": self._limit,
             "close": self._close,
         }
 
@@ -75,12 +87,16 @@ class Nodes:
                 "rejected": rejected,
             }
         settings: dict[str, Any] = properties | {"node.id": first}
+        access.set_kerberos_configuration(request["krb5_conf"])
         cluster = EmbeddedCluster(nodes=count, **settings).start()
+        access.replace_principals(cluster, request["principals"])
         of_nodes = {node: request["of_nodes"].get(str(node), {}) for node in cluster.node_ids}
         racks = {node: own[RACK] for node, own in of_nodes.items() if RACK in own}
         cluster._call(lambda: cluster._cluster().set_racks(racks))
+        cluster._cluster().default_replication_factor = int(given.get(REPLICATION_FACTOR, 1))
         self._count += 1
         self._clusters[self._count] = cluster
+        self._throttling[self._count] = Throttling(cluster._services().quotas)
         return {
             "cluster": self._count,
             "cluster_id": cluster.cluster_id,
@@ -118,10 +134,35 @@ class Nodes:
             "topic": self._clusters[request["cluster"]]._call(lambda: described(services, request["topic"]))
         }
 
+    def _acls(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        return {"acls": access.described_acls(self._clusters[request["cluster"]])}
+
+    def _add_acls(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        access.change_acls(self._clusters[request["cluster"]], request["acls"], is_removal=False)
+        return {}
+
+    def _remove_acls(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        access.change_acls(self._clusters[request["cluster"]], request["acls"], is_removal=True)
+        return {}
+
+    def _scram_users(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        return {"users": access.scram_users(self._clusters[request["cluster"]])}
+
+    def _authentications(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        return {"counts": access.authentications(self._clusters[request["cluster"]])}
+
+    def _throttling_of(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        return self._throttling[request["cluster"]].described()
+
+    def _limit(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        throttling = self._throttling[request["cluster"]]
+        return {"limit": throttling.limit(request["kind"], request["user"], request["client_id"])}
+
     def _services(self, request: Mapping[str, Any]) -> BrokerServices:
         return self._clusters[request["cluster"]]._services()
 
     def _close(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        del self._throttling[request["cluster"]]
         self._clusters.pop(request["cluster"]).close()
         return {}
 
@@ -153,6 +194,7 @@ def described_partition(services: BrokerServices, partition: TopicPartition) -> 
         "epoch": cluster.leader_epoch(partition),
         "nodes": cluster.replicas(partition),
         "in_sync": cluster.in_sync(partition),
+        "folder": str(log.folder),
         "start": log.log_start_offset,
         "high_watermark": log.high_watermark,
         "end": log.log_end_offset,
@@ -205,7 +247,7 @@ def split(properties: Mapping[str, str], count: int) -> tuple[dict[str, str], di
         if name in OF_THE_PROCESS:
             continue
         if name in REPLICATION_FACTORS and int(value) <= count:
-            if int(value) > 1:
+            if int(value) > 1 and name != REPLICATION_FACTOR:
                 without_effect[name] = "all nodes of an embedded cluster share one log"
             continue
         used[name] = value

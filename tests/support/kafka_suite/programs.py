@@ -95,6 +95,8 @@ def suite_command(
         f"-Dkafkacore.leftOutInvocations={left_out_invocations}",
         f"-Dkafkacore.log={log}",
         f"-Dlog4j2.configurationFile={LOG4J}",
+        # Kafka's MiniKdc resets the Kerberos configuration of the JVM, as Kafka's build allows it to.
+        "--add-opens=java.security.jgss/sun.security.krb5=ALL-UNNAMED",
     ]
     return [
         *(find_program("java"), *SHORT_LIVED, "-Xmx2g", *properties, "-cp", path),

@@ -108,9 +108,5 @@ def test_properties_of_the_embedded_broker() -> None:
     }
     used, without_effect, rejected = split(given, 2)
     assert used == {"num.partitions": "3", "offsets.topic.replication.factor": "3", "num.io.threads": "8"}
-    assert set(without_effect) == {
-        "default.replication.factor",
-        "num.io.threads",
-        "transaction.state.log.min.isr",
-    }
+    assert set(without_effect) == {"num.io.threads", "transaction.state.log.min.isr"}
     assert list(rejected) == ["offsets.topic.replication.factor"]

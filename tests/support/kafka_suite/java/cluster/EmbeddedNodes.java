@@ -2,6 +2,7 @@ package kafkacore.suite;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.BufferedReader;
 import java.io.BufferedWriter;
@@ -10,16 +11,27 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.OptionalDouble;
 import java.util.OptionalLong;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
+import java.util.stream.Collectors;
 import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.acl.AccessControlEntry;
+import org.apache.kafka.common.acl.AclBinding;
+import org.apache.kafka.common.acl.AclOperation;
+import org.apache.kafka.common.acl.AclPermissionType;
 import org.apache.kafka.common.config.types.Password;
+import org.apache.kafka.common.protocol.ApiKeys;
+import org.apache.kafka.common.resource.PatternType;
+import org.apache.kafka.common.resource.ResourcePattern;
+import org.apache.kafka.common.resource.ResourceType;
 import org.apache.kafka.storage.internals.log.ProducerStateEntry;
 
 /**
@@ -48,9 +60,18 @@ public final class EmbeddedNodes implements AutoCloseable {
     public EmbeddedNodes(
             int first, int nodes, Map<String, ?> properties, Map<Integer, ? extends Map<String, ?>> ofNodes) {
         ObjectNode request = JSON.createObjectNode().put("do", "start").put("first", first).put("nodes", nodes);
-        addTo(request.putObject("properties"), properties);
+        Map<String, Object> ofFirst = new HashMap<>(properties);
+        if (ofNodes.get(first) != null) {
+            ofFirst.putAll(ofNodes.get(first));
+        }
+        SecuritySettings security = new SecuritySettings(ofFirst);
+        ObjectNode shared = request.putObject("properties");
+        addTo(shared, properties, security);
+        addTo(shared, security.translated());
         ObjectNode single = request.putObject("of_nodes");
-        ofNodes.forEach((node, given) -> addTo(single.putObject(node.toString()), given));
+        ofNodes.forEach((node, given) -> addTo(single.putObject(node.toString()), given, security));
+        request.set("principals", JSON.valueToTree(security.principals()));
+        request.put("krb5_conf", System.getProperty("java.security.krb5.conf"));
         this.properties = Map.copyOf(properties);
         ofNodes.forEach((node, given) -> this.ofNodes.put(node, Map.copyOf(given)));
         Notes.cluster();
@@ -65,16 +86,30 @@ public final class EmbeddedNodes implements AutoCloseable {
         });
         started.get("ignored").properties().forEach(
             setting -> Notes.ignored(setting.getKey(), setting.getValue().asText()));
+        SecurityStandIns.registerGauge(this);
+        QuotaStandIns.registerHistograms(this);
+    }
+
+    private static void addTo(ObjectNode object, Map<String, ?> properties, SecuritySettings security) {
+        Map<String, Object> rest = new HashMap<>(properties);
+        rest.keySet().removeIf(security::isTranslated);
+        addTo(object, rest);
     }
 
     private static void addTo(ObjectNode object, Map<String, ?> properties) {
-        properties.forEach((name, value) ->
-            object.put(name, value instanceof Password secret ? secret.value() : String.valueOf(value)));
+        properties.forEach((name, value) -> object.put(name, text(value)));
+    }
+
+    private static String text(Object value) {
+        if (value instanceof Collection<?> list) {
+            return list.stream().map(String::valueOf).collect(Collectors.joining(","));
+        }
+        return value instanceof Password secret ? secret.value() : String.valueOf(value);
     }
 
     /** The replicas of a partition, with the leader or -1, and the state of its log, which all replicas share. */
     public record Replicas(
-            int leader, int epoch, List<Integer> nodes, List<Integer> inSync, long start, long highWatermark, long end,
+            int leader, int epoch, List<Integer> nodes, List<Integer> inSync, String folder, long start, long highWatermark, long end,
             List<ProducerStateEntry> producers) {
     }
 
@@ -109,7 +144,7 @@ public final class EmbeddedNodes implements AutoCloseable {
         List<Replicas> partitions = new ArrayList<>();
         topic.get("partitions").forEach(each -> partitions.add(new Replicas(
             each.get("leader").asInt(), each.get("epoch").asInt(), integers(each.get("nodes")), integers(each.get("in_sync")),
-            each.get("start").asLong(), each.get("high_watermark").asLong(), each.get("end").asLong(),
+            each.get("folder").asText(), each.get("start").asLong(), each.get("high_watermark").asLong(), each.get("end").asLong(),
             producers(each.get("producers")))));
         return Optional.of(new Topic(Uuid.fromString(topic.get("id").asText()), partitions));
     }
@@ -160,6 +195,79 @@ public final class EmbeddedNodes implements AutoCloseable {
         return ports.get(node);
     }
 
+    /** Return all access control entries. */
+    public List<AclBinding> acls() {
+        List<AclBinding> found = new ArrayList<>();
+        ask(request("acls")).get("acls").forEach(each -> found.add(new AclBinding(
+            new ResourcePattern(ResourceType.fromCode((byte) each.get(0).asInt()), each.get(1).asText(),
+                PatternType.fromCode((byte) each.get(2).asInt())),
+            new AccessControlEntry(each.get(3).asText(), each.get(4).asText(),
+                AclOperation.fromCode((byte) each.get(5).asInt()), AclPermissionType.fromCode((byte) each.get(6).asInt())))));
+        return found;
+    }
+
+    /** Add access control entries. Return when they are in effect. */
+    public void addAcls(Collection<AclBinding> acls) {
+        changeAcls("add_acls", acls);
+    }
+
+    /** Remove access control entries. Return when they are no longer in effect. */
+    public void removeAcls(Collection<AclBinding> acls) {
+        changeAcls("remove_acls", acls);
+    }
+
+    private void changeAcls(String what, Collection<AclBinding> acls) {
+        ObjectNode request = request(what);
+        ArrayNode list = request.putArray("acls");
+        acls.forEach(each -> list.addArray()
+            .add(each.pattern().resourceType().code()).add(each.pattern().name()).add(each.pattern().patternType().code())
+            .add(each.entry().principal()).add(each.entry().host())
+            .add(each.entry().operation().code()).add(each.entry().permissionType().code()));
+        ask(request);
+    }
+
+    /** Return the users that have a SCRAM credential, by mechanism. */
+    public Map<String, List<String>> scramUsers() {
+        Map<String, List<String>> found = new HashMap<>();
+        ask(request("scram_users")).get("users").properties().forEach(mechanism -> {
+            List<String> names = found.computeIfAbsent(mechanism.getKey(), name -> new ArrayList<>());
+            mechanism.getValue().forEach(name -> names.add(name.asText()));
+        });
+        return found;
+    }
+
+    /** Return how many authentications have succeeded or failed and how many connections have expired, by Kafka's metric names. */
+    public Map<String, Double> authentications() {
+        Map<String, Double> found = new HashMap<>();
+        ask(request("authentications")).get("counts").properties().forEach(
+            metric -> found.put(metric.getKey(), metric.getValue().asDouble()));
+        return found;
+    }
+
+    /** The longest throttle time in milliseconds of the clients that share a quota; 0 if they were never throttled. */
+    public record Throttled(String kind, String user, String clientId, double milliseconds) {
+    }
+
+    /** Return the throttle times of all clients. */
+    public List<Throttled> throttled() {
+        List<Throttled> found = new ArrayList<>();
+        ask(request("throttling")).get("clients").forEach(each -> found.add(new Throttled(
+            each.get(0).asText(), each.get(1).asText(), each.get(2).asText(), each.get(3).asDouble())));
+        return found;
+    }
+
+    /** Return the longest throttle time of an API in milliseconds. */
+    public double throttled(ApiKeys api) {
+        return ask(request("throttling")).get("apis").path(api.name()).asDouble();
+    }
+
+    /** Return the limit of a client, by Kafka's name of the quota type, if it has one. */
+    public OptionalDouble limit(String kind, String user, String clientId) {
+        JsonNode limit =
+            ask(request("limit").put("kind", kind).put("user", user).put("client_id", clientId)).get("limit");
+        return limit.isNull() ? OptionalDouble.empty() : OptionalDouble.of(limit.asDouble());
+    }
+
     public Set<Integer> runningNodes() {
         Set<Integer> running = new TreeSet<>();
         ask(request("running")).get("nodes").forEach(node -> running.add(node.asInt()));
@@ -178,6 +286,8 @@ public final class EmbeddedNodes implements AutoCloseable {
 
     @Override
     public void close() {
+        SecurityStandIns.removeGauge();
+        QuotaStandIns.removeHistograms();
         ask(request("close"));
     }
 

@@ -1,10 +1,13 @@
 package kafka.server;
 
+import java.lang.reflect.Field;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 import java.util.TreeMap;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import kafka.utils.Logging;
 import kafka.utils.TestInfoUtils;
@@ -35,6 +38,8 @@ import scala.jdk.javaapi.CollectionConverters;
  */
 @Tag("integration")
 public abstract class QuorumTestHarness implements Logging {
+    private static final Pattern SCRAM_USER = Pattern.compile("SCRAM-SHA-\\d+=\\[name=([^,]+),password=([^,]+)]");
+
     private String logIdent = "";
     private TestInfo testInfo;
     /** Configurations of the brokers that the test has created before the cluster started, by id. */
@@ -149,7 +154,7 @@ public abstract class QuorumTestHarness implements Logging {
     private EmbeddedNodes started(List<KafkaConfig> configs) {
         Map<Integer, Map<String, Object>> ofNodes = new HashMap<>();
         configs.forEach(config -> ofNodes.put(config.nodeId(), config.originals()));
-        EmbeddedNodes cluster = new EmbeddedNodes(configs.get(0).nodeId(), configs.size(), Map.of(), ofNodes);
+        EmbeddedNodes cluster = new EmbeddedNodes(configs.get(0).nodeId(), configs.size(), formatted(), ofNodes);
         TransactionVersion version =
             TestInfoUtils.isTransactionV2Enabled(testInfo) ? TransactionVersion.TV_2 : TransactionVersion.TV_1;
         if (configs.get(0).effectiveAdvertisedBrokerListeners().forall(each -> each.securityProtocol() == SecurityProtocol.PLAINTEXT)) {
@@ -158,6 +163,27 @@ public abstract class QuorumTestHarness implements Logging {
             }
         }
         return cluster;
+    }
+
+    /** Return the users that the test adds when it formats the folders of Kafka's brokers. */
+    private Map<String, String> formatted() {
+        Formatter formatter = new Formatter();
+        addFormatterSettings(formatter);
+        Map<String, String> users = new HashMap<>();
+        try {
+            Field arguments = Formatter.class.getDeclaredField("scramArguments");
+            arguments.setAccessible(true);
+            for (Object each : (List<?>) arguments.get(formatter)) {
+                Matcher user = SCRAM_USER.matcher(each.toString());
+                if (!user.matches()) {
+                    throw new IllegalArgumentException("not a SCRAM user: " + each);
+                }
+                users.put("sasl.user." + user.group(1), user.group(2));
+            }
+        } catch (ReflectiveOperationException error) {
+            throw new IllegalStateException(error);
+        }
+        return users;
     }
 
     public ControllerServer controllerServer() {

@@ -262,13 +262,16 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
         @Override
         public void waitAcls(AclBindingFilter filter, Collection<AccessControlEntry> entries)
                 throws InterruptedException {
-            try (Admin admin = admin()) {
-                TestUtils.waitForCondition(() -> {
-                    Set<AccessControlEntry> found = admin.describeAcls(filter).values().get().stream()
-                        .map(AclBinding::entry).collect(Collectors.toSet());
-                    return found.containsAll(entries) && entries.containsAll(found);
-                }, WAIT_MS, "the ACLs are not " + entries + " after " + WAIT_MS + " ms");
-            }
+            TestUtils.waitForCondition(() -> {
+                Set<AccessControlEntry> found = nodes.acls().stream().filter(filter::matches)
+                    .map(AclBinding::entry).collect(Collectors.toSet());
+                return found.containsAll(entries) && entries.containsAll(found);
+            }, WAIT_MS, "the ACLs are not " + entries + " after " + WAIT_MS + " ms");
+        }
+
+        @Override
+        public List<Authorizer> authorizers() {
+            return StandIns.authorizers(nodes);
         }
 
         // ---- What needs Apache Kafka in this JVM -----------------------------------------------------------------------
@@ -288,9 +291,5 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
             throw NeedsKafkaObjects.by("ClusterInstance.controllerBoundPorts");
         }
 
-        @Override
-        public List<Authorizer> authorizers() {
-            throw NeedsKafkaObjects.by("ClusterInstance.authorizers");
-        }
     }
 }

@@ -2,8 +2,10 @@ package kafkacore.suite;
 
 import static org.mockito.Mockito.withSettings;
 
+import java.io.File;
 import java.lang.reflect.Proxy;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
@@ -27,6 +29,7 @@ import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.Node;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.internals.Plugin;
 import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.controller.Controller;
 import org.apache.kafka.controller.ResultOrError;
@@ -38,6 +41,7 @@ import org.apache.kafka.metadata.LeaderRecoveryState;
 import org.apache.kafka.raft.LogOffsetMetadata;
 import org.apache.kafka.raft.RaftLog;
 import org.apache.kafka.server.BrokerLifecycleManager;
+import org.apache.kafka.server.authorizer.Authorizer;
 import org.apache.kafka.storage.internals.log.ProducerStateEntry;
 import org.apache.kafka.storage.internals.log.ProducerStateManager;
 import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
@@ -60,7 +64,7 @@ public final class StandIns {
     }
 
     /** Answers the calls of some methods, by name. */
-    private interface Answers {
+    interface Answers {
         Object to(String method, Object[] arguments) throws Exception;
     }
 
@@ -103,6 +107,9 @@ public final class StandIns {
             case "groupCoordinator" -> groupCoordinator(config);
             case "sharedServer" -> sharedServer();
             case "lifecycleManager" -> lifecycleManager();
+            case "authorizerPlugin" -> SecurityStandIns.authorizer(nodes);
+            case "credentialProvider" -> SecurityStandIns.credentials(nodes);
+            case "metrics" -> SecurityStandIns.metrics(nodes);
             default -> throw NeedsKafkaObjects.by("KafkaBroker." + method);
         };
     }
@@ -191,11 +198,12 @@ public final class StandIns {
     // ---- Topics and partitions -------------------------------------------------------------------------------------------
 
     private static KafkaApis requestProcessor(EmbeddedNodes nodes) {
-        return object(KafkaApis.class, (method, arguments) -> {
-            if (!method.equals("metadataCache")) {
-                throw NeedsKafkaObjects.by("KafkaApis." + method);
-            }
-            return metadataCache(nodes);
+        return object(KafkaApis.class, (method, arguments) -> switch (method) {
+            case "metadataCache" -> metadataCache(nodes);
+            case "authorizerPlugin" -> SecurityStandIns.authorizer(nodes);
+            case "clusterId" -> nodes.clusterId();
+            case "quotas" -> QuotaStandIns.managers(nodes);
+            default -> throw NeedsKafkaObjects.by("KafkaApis." + method);
         });
     }
 
@@ -209,12 +217,21 @@ public final class StandIns {
                 ? Optional.of(new Node((Integer) arguments[0], nodes.host(),
                     port(nodes, (Integer) arguments[0], (ListenerName) arguments[1])))
                 : Optional.empty();
+            case "getPartitionLeaderEndpoint" -> leader(nodes, arguments);
             case "getAllTopics" -> nodes.topicNames();
             case "getTopicId" -> nodes.topic((String) arguments[0]).map(EmbeddedNodes.Topic::id).orElse(Uuid.ZERO_UUID);
             case "contains" -> arguments[0] instanceof TopicPartition partition
                 ? partition(nodes, partition).isPresent() : nodes.topic((String) arguments[0]).isPresent();
             default -> throw NeedsKafkaObjects.by("MetadataCache." + method);
         });
+    }
+
+    /** Return the leader of a partition with its address on a listener, if the partition exists. */
+    private static Optional<Node> leader(EmbeddedNodes nodes, Object[] arguments) {
+        return partition(nodes, new TopicPartition((String) arguments[0], (Integer) arguments[1])).map(each ->
+            nodes.runningNodes().contains(each.leader())
+                ? new Node(each.leader(), nodes.host(), port(nodes, each.leader(), (ListenerName) arguments[2]))
+                : Node.noNode());
     }
 
     private static Optional<EmbeddedNodes.Replicas> partition(EmbeddedNodes nodes, TopicPartition partition) {
@@ -277,6 +294,7 @@ public final class StandIns {
 
     private static UnifiedLog log(EmbeddedNodes.Replicas replicas) {
         return object(UnifiedLog.class, (method, arguments) -> switch (method) {
+            case "dir" -> new File(replicas.folder());
             case "logStartOffset" -> replicas.start();
             case "highWatermark" -> replicas.highWatermark();
             case "logEndOffset" -> replicas.end();
@@ -296,6 +314,11 @@ public final class StandIns {
         });
     }
 
+    /** Return the authorizer of the cluster, if it has one. */
+    public static List<Authorizer> authorizers(EmbeddedNodes nodes) {
+        return SecurityStandIns.authorizer(nodes).map(Plugin::get).map(List::of).getOrElse(List::of);
+    }
+
     // ---- The controller --------------------------------------------------------------------------------------------------
 
     /** Return a controller that knows the topics of the cluster. */
@@ -305,6 +328,7 @@ public final class StandIns {
             case "config" -> controllerConfig();
             case "socketServer" -> controllerSocketServer(nodes.get());
             case "raftManager" -> raftManager();
+            case "authorizerPlugin" -> SecurityStandIns.authorizer(nodes.get());
             case "controller" -> implementation(Controller.class, (name, given) -> topics(nodes.get(), name, given));
             default -> throw NeedsKafkaObjects.by("ControllerServer." + method);
         });
@@ -344,6 +368,8 @@ public final class StandIns {
 
     private static Object topics(EmbeddedNodes nodes, String method, Object[] arguments) {
         switch (method) {
+            case "isActive":
+                return true;
             case "findAllTopicIds": {
                 Map<String, Uuid> found = new HashMap<>();
                 nodes.topicNames().forEach(name -> nodes.topic(name).ifPresent(topic -> found.put(name, topic.id())));
@@ -364,7 +390,7 @@ public final class StandIns {
 
     // ---- Objects with answers ----------------------------------------------------------------------------------------------
 
-    private static <T> T object(Class<T> type, Answers answers) {
+    static <T> T object(Class<T> type, Answers answers) {
         return Mockito.mock(type, withSettings().mockMaker(MockMakers.SUBCLASS).stubOnly()
             .defaultAnswer((InvocationOnMock call) -> answered(answers, call.getMock(), call.getMethod().getName(),
                 call.getArguments())));

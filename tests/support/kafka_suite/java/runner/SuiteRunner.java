@@ -11,6 +11,7 @@ import java.lang.reflect.Method;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.security.Security;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -38,6 +39,7 @@ public final class SuiteRunner {
     }
 
     public static void main(String[] args) throws Exception {
+        Security.insertProviderAt(new KeyPairs(), 1);
         List<DiscoverySelector> selectors = new ArrayList<>();
         for (String test : List.of(args).subList(2, args.length)) {
             String[] name = test.split("#");
