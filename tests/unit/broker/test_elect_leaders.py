@@ -62,6 +62,22 @@ def test_election_of_all_partitions_tells_those_that_had_one(broker: BrokerHarne
     assert elected(broker, PREFERRED, None) == {("t", 0): 0}
 
 
+def test_refused_election_has_kafkas_message(broker: BrokerHarness) -> None:
+    broker.cluster.stop_node(2)
+    shape = ElectLeadersRequest
+    topics = [
+        shape.TopicPartitions(topic="no", partitions=[0]),
+        shape.TopicPartitions(topic="t", partitions=[0, 2]),
+    ]
+    response = broker.ask(shape(election_type=PREFERRED, topic_partitions=topics))
+    messages = [p.error_message for t in response.replica_election_results for p in t.partition_result]
+    assert messages == [
+        "No such topic as no",
+        "The preferred leader was not available. Node 2 of t-0 is not alive.",
+        "No such partition as t-2",
+    ]
+
+
 def test_node_that_is_down_is_not_elected(broker: BrokerHarness) -> None:
     broker.cluster.stop_node(2)
     assert broker.cluster.leader(TP) == 3

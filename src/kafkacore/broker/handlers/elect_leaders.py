@@ -99,8 +99,10 @@ def _winner(topic_partition: TopicPartition, kind: int, services: TopicServices)
     """
     cluster, (name, partition) = services.cluster, topic_partition
     topic = services.topics.get(name)
-    if topic is None or not 0 <= partition < topic.partition_count:
-        raise UnknownTopicOrPartitionError(f"Partition {name}-{partition} does not exist")
+    if topic is None:
+        raise UnknownTopicOrPartitionError(f"No such topic as {name}")
+    if not 0 <= partition < topic.partition_count:
+        raise UnknownTopicOrPartitionError(f"No such partition as {name}-{partition}")
     leader, replicas = cluster.leader(topic_partition), cluster.replicas(topic_partition)
     if leader != NO_LEADER and (kind == UNCLEAN or leader == replicas[0]):
         raise ElectionNotNeededError(f"Node {leader} already leads {name}-{partition}")
@@ -111,7 +113,7 @@ def _winner(topic_partition: TopicPartition, kind: int, services: TopicServices)
         return alive[0]
     if cluster.node(replicas[0]) is None:
         raise PreferredLeaderNotAvailableError(
-            f"Node {replicas[0]}, the preferred leader of {name}-{partition}, is not alive"
+            f"The preferred leader was not available. Node {replicas[0]} of {name}-{partition} is not alive."
         )
     return replicas[0]
 

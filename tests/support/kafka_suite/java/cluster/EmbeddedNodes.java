@@ -28,6 +28,7 @@ import org.apache.kafka.common.acl.AclBinding;
 import org.apache.kafka.common.acl.AclOperation;
 import org.apache.kafka.common.acl.AclPermissionType;
 import org.apache.kafka.common.config.types.Password;
+import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.resource.PatternType;
 import org.apache.kafka.common.resource.ResourcePattern;
@@ -49,6 +50,7 @@ public final class EmbeddedNodes implements AutoCloseable {
     private final int cluster;
     private final String clusterId;
     private final Map<Integer, String> addresses = new TreeMap<>();
+    private final Metrics metrics = new Metrics();
     private final Map<Integer, Map<String, Integer>> ports = new TreeMap<>();
 
     /** Start nodes with the ids 0, 1, 2, … Properties are a broker's; those of single nodes override them. */
@@ -266,6 +268,11 @@ public final class EmbeddedNodes implements AutoCloseable {
         JsonNode limit =
             ask(request("limit").put("kind", kind).put("user", user).put("client_id", clientId)).get("limit");
         return limit.isNull() ? OptionalDouble.empty() : OptionalDouble.of(limit.asDouble());
+    }
+
+    /** Return the metrics of this cluster, which {@code SecurityStandIns} fills. */
+    Metrics metrics() {
+        return metrics;
     }
 
     public Set<Integer> runningNodes() {

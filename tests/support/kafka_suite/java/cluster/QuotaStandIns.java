@@ -9,6 +9,7 @@ import java.util.Map;
 import java.util.Optional;
 import kafka.server.ClientRequestQuotaManager;
 import kafka.server.QuotaFactory.QuotaManagers;
+import org.apache.kafka.common.MetricName;
 import org.apache.kafka.common.metrics.Gauge;
 import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.metrics.Quota;
@@ -44,13 +45,22 @@ final class QuotaStandIns {
         });
     }
 
-    /** Add the throttle time of each client. */
+    /** Add the throttle times of the clients that are not among the metrics yet. */
     static void addTo(Metrics metrics, EmbeddedNodes nodes) {
         for (EmbeddedNodes.Throttled each : nodes.throttled()) {
             Map<String, String> tags = Map.of("user", Sanitizer.sanitize(each.user()), "client-id", each.clientId());
-            double value = each.milliseconds() > 0 ? each.milliseconds() : Double.NaN;
-            metrics.addMetric(metrics.metricName("throttle-time", each.kind(), tags), (Gauge<Double>) (config, now) -> value);
+            MetricName name = metrics.metricName("throttle-time", each.kind(), tags);
+            if (metrics.metric(name) == null) {
+                metrics.addMetric(name, (Gauge<Double>) (config, now) -> throttleTime(nodes, each));
+            }
         }
+    }
+
+    private static double throttleTime(EmbeddedNodes nodes, EmbeddedNodes.Throttled client) {
+        return nodes.throttled().stream()
+            .filter(each -> each.kind().equals(client.kind()) && each.user().equals(client.user())
+                && each.clientId().equals(client.clientId()) && each.milliseconds() > 0)
+            .mapToDouble(EmbeddedNodes.Throttled::milliseconds).findFirst().orElse(Double.NaN);
     }
 
     /** Register the histograms with which a broker of Kafka shows the throttle times of APIs. */

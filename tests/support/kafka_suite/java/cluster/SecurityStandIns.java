@@ -54,10 +54,12 @@ final class SecurityStandIns {
 
     /** Return the metrics of authentications and throttle times. They count those of all nodes. */
     static Metrics metrics(EmbeddedNodes nodes) {
-        Metrics metrics = new Metrics();
+        Metrics metrics = nodes.metrics();
         for (String name : nodes.authentications().keySet()) {
             MetricName metric = metrics.metricName(name, "socket-server-metrics", "Counts all nodes.");
-            metrics.addMetric(metric, (Gauge<Double>) (config, now) -> nodes.authentications().get(name));
+            if (metrics.metric(metric) == null) {
+                metrics.addMetric(metric, (Gauge<Double>) (config, now) -> nodes.authentications().get(name));
+            }
         }
         QuotaStandIns.addTo(metrics, nodes);
         return metrics;
