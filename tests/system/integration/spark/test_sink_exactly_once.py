@@ -17,7 +17,7 @@ from kafkacore import KafkaProducer
 from kafkacore.admin import KafkaAdminClient, NewTopic
 from kafkacore.protocol import ApiKey
 
-BATCHES = dose(20, 100)
+BATCHES = dose(12, 100)
 ROWS_PER_BATCH = 20
 PARTITIONS = 2
 #: Requests at which all Python processes of Spark are killed; a worker or the driver's helper has sent them.
