@@ -231,7 +231,8 @@ def _check_value(key: str, value: float, *, is_of_ip: bool) -> None:
         raise InvalidRequestError(f"Quota {key} must be greater than 0")
     if maximum is None:
         return
-    if value > maximum:
+    # As in Java, the maximum is rounded to a float: a client sends 2**63 for the largest LONG.
+    if value > float(maximum):
         raise InvalidRequestError(f"Proposed value for {key} is too large for {_TYPES[maximum]}.")
     if value % 1.0 > 1e-6:
         raise InvalidRequestError(f"{key} cannot be a fractional value.")

@@ -349,6 +349,13 @@ def test_quota_that_cannot_be_is_refused(tmp_path: Path, parts: Any, limits: Any
         assert quotas(broker) == []
 
 
+def test_largest_long_is_a_quota(tmp_path: Path) -> None:
+    """Java sends ``Long.MAX_VALUE`` as the next float, which is 2**63."""
+    with broker_in_hand(tmp_path) as broker:
+        assert alter_quota(broker, {"user": "u"}, producer_byte_rate=float(2**63)) == 0
+        assert quotas(broker) == [({"user": "u"}, float(2**63))]
+
+
 @pytest.mark.parametrize(
     ("components", "error"),
     [
