@@ -102,7 +102,7 @@ def test_properties_lead_back_to_the_same_configuration(tmp_path: Path) -> None:
         ("advertised.port", "x", "whole number"),
         ("flush", "never", "ack, os"),
         ("auto.create.topics.enable", "yes", "true or false"),
-        ("log.segment.bytes", "7", "between 14 and"),
+        ("log.segment.bytes", "7", "must be at least 14"),
         ("log.cleanup.policy", "shred", "compact, delete"),
         ("listen", "9092", "host:port"),
         ("listen", "h:x", "host:port"),
@@ -167,6 +167,17 @@ def test_topic_config_with_a_wrong_value_is_refused(name: str, value: str | None
             "Invalid value zip for configuration compression.type: String must be one of: "
             "uncompressed, zstd, lz4, snappy, gzip, producer",
         ),
+        (
+            {"min.cleanable.dirty.ratio": "1.1"},
+            "Invalid value 1.1 for configuration min.cleanable.dirty.ratio: Value must be no more than 1",
+        ),
+        ({"segment.ms": "0"}, "Invalid value 0 for configuration segment.ms: Value must be at least 1"),
+        (
+            {"compression.gzip.level": "10"},
+            "Invalid value 10 for configuration compression.gzip.level: Value must be between 1 and 9 or "
+            "equal to -1",
+        ),
+        ({"segment.ms": "1h"}, "Invalid value 1h for configuration segment.ms: Not a number of type LONG"),
     ],
 )
 def test_refused_topic_config_has_kafkas_message(configs: dict[str, str | None], message: str) -> None:

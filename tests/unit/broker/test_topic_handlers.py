@@ -321,17 +321,18 @@ def test_create_partitions_adds_to_a_topic(broker: BrokerHarness, version: int) 
 
 
 @pytest.mark.parametrize(
-    ("count", "message"),
+    ("topic", "count", "message"),
     [
-        (2, "Topic already has 2 partition(s)."),
-        (1, "The topic t currently has 2 partition(s); 1 would not be an increase."),
+        ("t", 2, "Topic already has 2 partition(s)."),
+        ("t", 1, "The topic t currently has 2 partition(s); 1 would not be an increase."),
+        ("u", 3, "This server does not host this topic-partition."),
     ],
 )
 def test_refused_number_of_partitions_has_kafkas_message(
-    broker: BrokerHarness, count: int, message: str
+    broker: BrokerHarness, topic: str, count: int, message: str
 ) -> None:
     broker.ask(create("t", 2))
-    (result,) = broker.ask(CreatePartitionsRequest(topics=[grow("t", count)])).results
+    (result,) = broker.ask(CreatePartitionsRequest(topics=[grow(topic, count)])).results
     assert result.error_message == message
 
 

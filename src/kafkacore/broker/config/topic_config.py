@@ -19,7 +19,6 @@ from kafkacore.settings.texts import (
     INT32_MIN,
     INT64_MIN,
     InvalidTextError,
-    check_limits,
     read_boolean,
     read_java_number,
     read_java_whole,
@@ -231,19 +230,30 @@ def _canonical(key: Setting, text: str) -> str:
         whole = read_java_whole(text)
         low, high = _LIMITS[key.type]
         if whole is None or not low <= whole <= high:
-            bits = 64 if key.type is SettingType.LONG else 32
-            raise InvalidTextError(f"must be a {bits}-bit whole number")
-        check_limits(key, whole)
+            raise InvalidTextError(f"Not a number of type {key.type.name}")
+        _check_limits(key, whole)
         return str(whole)
     if key.type is SettingType.DOUBLE:
         number = read_java_number(text)
-        check_limits(key, number)
+        _check_limits(key, number)
         return java_double(number)
     if key.type is SettingType.LIST:
         return _checked_list(key, text)
     if key.choices and text not in key.choices:
         raise InvalidTextError(f"String must be one of: {', '.join(key.choices)}")
     return text
+
+
+def _check_limits(key: Setting, number: float) -> None:
+    """Check the limits of a number, with the errors of Kafka's ``ConfigDef.Range`` and ``CompressionType``."""
+    low, high = key.low, key.high
+    if low is None or high is None or low <= number <= high or number == key.exception:
+        return
+    if key.exception is not None:
+        raise InvalidTextError(f"Value must be between {low} and {high} or equal to {key.exception}")
+    if number < low:
+        raise InvalidTextError(f"Value must be at least {low}")
+    raise InvalidTextError(f"Value must be no more than {high}")
 
 
 def _checked_list(key: Setting, text: str) -> str:

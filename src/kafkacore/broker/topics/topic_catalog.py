@@ -301,7 +301,7 @@ class TopicCatalog:
         """
         topic = self.get(name)
         if topic is None:
-            raise UnknownTopicOrPartitionError(f"Topic '{name}' does not exist.")
+            raise UnknownTopicOrPartitionError("This server does not host this topic-partition.")
         added = partition_count - topic.partition_count
         if added == 0:
             raise InvalidPartitionsError(f"Topic already has {partition_count} partition(s).")
