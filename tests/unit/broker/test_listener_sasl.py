@@ -14,6 +14,7 @@ from kafkacore.testing import VirtualClock
 
 GSSAPI_ENTRY = "listener.name.sasl_plaintext.gssapi.sasl.jaas.config"
 KERBEROS = 'x.Krb5LoginModule required principal="kafka/h@R" keyTab="/nowhere";'
+PLAIN_PREFIX = "listener.name.sasl_plaintext.plain."
 PLAIN_ENTRY = 'x.PlainLoginModule required user_bob="b";'
 
 
@@ -44,6 +45,11 @@ def sasl(mechanism: str, **properties: Any) -> ListenerSasl:
             "SCRAM-SHA-256",
             {"listener.name.sasl_plaintext.scram-sha-256.sasl.jaas.config": "x.PlainLoginModule required;"},
             "must name ScramLoginModule",
+        ),
+        (
+            "PLAIN",
+            {f"{PLAIN_PREFIX}sasl.server.callback.handler.class": "example.Passwords"},
+            f"{PLAIN_PREFIX}sasl.server.callback.handler.class is not supported",
         ),
     ],
 )

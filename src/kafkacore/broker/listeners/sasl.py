@@ -20,7 +20,7 @@ from kafkacore.security.jaas import JaasEntry
 from kafkacore.security.sasl.gssapi import GssapiServer
 from kafkacore.security.sasl.plain import PlainServer
 from kafkacore.security.sasl.scram import ScramServer
-from kafkacore.security.sasl.server_oauthbearer import OAuthBearerServer
+from kafkacore.security.sasl.server_oauthbearer import HANDLER, OAUTHBEARER, OAuthBearerServer
 from kafkacore.security.server_authenticator import ServerSaslSettings
 from kafkacore.security.server_mechanism import ServerMechanismFactory
 
@@ -110,6 +110,12 @@ class ListenerSasl:
         self._closers.clear()
 
     def _factory(self, mechanism: str) -> ServerMechanismFactory:
+        if mechanism != OAUTHBEARER and self._listener.by_mechanism.get(mechanism, {}).get(HANDLER):
+            # Without the class, this broker would admit other users than Kafka.
+            raise KafkaConfigurationError(
+                f"{self._place(mechanism, HANDLER)} is not supported, because it names a Java class and this "
+                "broker does not run Java: remove it and configure the users"
+            )
         if mechanism == "PLAIN":
             return partial(PlainServer, self._credentials)
         if mechanism in SCRAM_MECHANISMS:
@@ -153,5 +159,5 @@ class ListenerSasl:
             raise KafkaConfigurationError(f"{self._place(mechanism)} must name {_MODULES[mechanism]}")
         return entry
 
-    def _place(self, mechanism: str) -> str:
-        return f"{LISTENER_PREFIX}{self._listener.name.lower()}.{mechanism.lower()}.{JAAS}"
+    def _place(self, mechanism: str, name: str = JAAS) -> str:
+        return f"{LISTENER_PREFIX}{self._listener.name.lower()}.{mechanism.lower()}.{name}"
