@@ -106,12 +106,12 @@ class Rules:
             return Outcome(JAVA_OBJECTS, ", ".join(line["java_objects"]))
         if rejected := line.get("rejected"):
             return Outcome(LEFT_OUT, f"needs broker setting {', '.join(sorted(rejected))}")
-        if needed := set(self.document["settings"]["needed"]) & set(line.get("ignored", ())):
-            return Outcome(LEFT_OUT, f"needs broker setting {', '.join(sorted(needed))}")
         evidence = "\n".join(str(line.get(name, "")) for name in ("error", "trace", "log"))
         for pattern, reason in self._explained:
             if pattern.search(evidence):
                 return Outcome(LEFT_OUT, reason)
+        if needed := set(self.document["settings"]["needed"]) & set(line.get("ignored", ())):
+            return Outcome(LEFT_OUT, f"needs broker setting {', '.join(sorted(needed))}")
         return Outcome(FAILED, " ".join(error.split())[:ERROR_LENGTH])
 
 

@@ -44,6 +44,10 @@ def test_left_out_by_class_and_by_method() -> None:
         (line(ignored={"metric.reporters": ""}), Outcome(LEFT_OUT, "needs broker setting metric.reporters")),
         (line(error="x", ignored={"num.io.threads": ""}), Outcome(FAILED, "x")),
         (line(error="late", log="it does not support it"), Outcome(LEFT_OUT, "needs a protocol")),
+        (
+            line(error="it does not support it", ignored={"metric.reporters": ""}),
+            Outcome(LEFT_OUT, "needs a protocol"),
+        ),
         (line(error="java.lang.NoSuchFieldException: pool"), Outcome(JAVA_OBJECTS, "a field of an object")),
         (line("left out", method="testA"), Outcome(LEFT_OUT, "not served")),
         (line("skipped", error="left out by name", name="p=streams"), Outcome(LEFT_OUT, "no streams")),

@@ -245,7 +245,7 @@ def _canonical(key: Setting, text: str) -> str:
 
 
 def _check_limits(key: Setting, number: float) -> None:
-    """Check the limits of a number, with the errors of Kafka's ``ConfigDef.Range`` and ``CompressionType``."""
+    """Check the limits of a number as Kafka's ``ConfigDef.Range`` and ``CompressionType`` do."""
     low, high = key.low, key.high
     if low is None or high is None or low <= number <= high or number == key.exception:
         return
