@@ -31,12 +31,15 @@ import java.util.TreeMap;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import javax.net.ssl.SSLSession;
-import javax.security.auth.login.AppConfigurationEntry;
+import javax.security.auth.callback.Callback;
+import javax.security.auth.callback.NameCallback;
+import javax.security.auth.callback.UnsupportedCallbackException;
 import javax.security.auth.x500.X500Principal;
 import javax.security.sasl.SaslServer;
 import org.apache.kafka.common.config.types.Password;
 import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.common.security.JaasContext;
+import org.apache.kafka.common.security.auth.AuthenticateCallbackHandler;
 import org.apache.kafka.common.security.auth.AuthenticationContext;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.common.security.auth.KafkaPrincipalBuilder;
@@ -44,9 +47,11 @@ import org.apache.kafka.common.security.auth.PlaintextAuthenticationContext;
 import org.apache.kafka.common.security.auth.SaslAuthenticationContext;
 import org.apache.kafka.common.security.auth.SecurityProtocol;
 import org.apache.kafka.common.security.auth.SslAuthenticationContext;
+import org.apache.kafka.common.security.plain.PlainAuthenticateCallback;
 import org.apache.kafka.metadata.authorizer.StandardAuthorizer;
 import org.mockito.MockMakers;
 import org.mockito.Mockito;
+import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * Translates the security settings of a broker that exist in Java only: key stores in the format JKS, the login modules of a JAAS
@@ -60,6 +65,8 @@ final class SecuritySettings {
     private static final String JAAS_FILE = "java.security.auth.login.config";
     private static final String UNSECURED_TOKENS =
         "org.apache.kafka.common.security.oauthbearer.internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler";
+    private static final String HANDLER = "sasl.server.callback.handler.class";
+    private static final String PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule";
     private static final Map<String, String> MODULES = Map.of(
         "PLAIN", "PlainLoginModule", "SCRAM-SHA-256", "ScramLoginModule", "SCRAM-SHA-512", "ScramLoginModule",
         "OAUTHBEARER", "OAuthBearerLoginModule", "GSSAPI", "Krb5LoginModule");
@@ -259,11 +266,15 @@ final class SecuritySettings {
         for (String each : mechanisms.split(",")) {
             String mechanism = each.trim();
             String ofMechanism = prefix + mechanism.toLowerCase(Locale.ROOT) + ".";
-            if (System.getProperty(JAAS_FILE) != null && !given.containsKey(ofMechanism + "sasl.jaas.config")) {
+            String handler = text(ofMechanism + HANDLER, "");
+            if (mechanism.equals("PLAIN") && !handler.isEmpty()) {
+                translated.put(ofMechanism + "sasl.jaas.config", written(PLAIN_MODULE, accepted(handler)));
+                translated.put(ofMechanism + HANDLER, "");
+            } else if (System.getProperty(JAAS_FILE) != null && !given.containsKey(ofMechanism + "sasl.jaas.config")) {
                 login(listener, mechanism).ifPresent(module -> translated.put(ofMechanism + "sasl.jaas.config", module));
             }
-            if (mechanism.equals("OAUTHBEARER") && !given.containsKey(ofMechanism + "sasl.server.callback.handler.class")) {
-                translated.put(ofMechanism + "sasl.server.callback.handler.class", UNSECURED_TOKENS);
+            if (mechanism.equals("OAUTHBEARER") && !given.containsKey(ofMechanism + HANDLER)) {
+                translated.put(ofMechanism + HANDLER, UNSECURED_TOKENS);
             }
         }
     }
@@ -278,12 +289,38 @@ final class SecuritySettings {
         }
         return context.configurationEntries().stream()
             .filter(entry -> entry.getLoginModuleName().endsWith("." + MODULES.get(mechanism)))
-            .map(SecuritySettings::written).findFirst();
+            .map(entry -> written(entry.getLoginModuleName(), entry.getOptions())).findFirst();
     }
 
-    private static String written(AppConfigurationEntry entry) {
-        StringBuilder text = new StringBuilder(entry.getLoginModuleName()).append(" required");
-        entry.getOptions().forEach((name, value) -> text.append(' ').append(name).append("=\"")
+    /**
+     * Return the users and passwords that the class of a test accepts, as options of the login module. The test has them in a map
+     * of Scala: {@code SaslPlainSslEndToEndAuthorizationTest.Credentials.allUsers}.
+     */
+    private static Map<String, String> accepted(String handler) {
+        try {
+            Class<?> type = Class.forName(handler);
+            Class<?> credentials = Class.forName(type.getName().replaceFirst("\\$.*", "") + "$Credentials$");
+            Map<?, ?> known = CollectionConverters.asJava((scala.collection.Map<?, ?>)
+                credentials.getMethod("allUsers").invoke(credentials.getField("MODULE$").get(null)));
+            AuthenticateCallbackHandler made = (AuthenticateCallbackHandler) type.getDeclaredConstructor().newInstance();
+            Map<String, String> found = new TreeMap<>();
+            for (Map.Entry<?, ?> user : known.entrySet()) {
+                String name = user.getKey().toString();
+                PlainAuthenticateCallback password = new PlainAuthenticateCallback(user.getValue().toString().toCharArray());
+                made.handle(new Callback[] {new NameCallback("name", name), password});
+                if (password.authenticated()) {
+                    found.put("user_" + name, user.getValue().toString());
+                }
+            }
+            return found;
+        } catch (ReflectiveOperationException | IOException | UnsupportedCallbackException error) {
+            throw new IllegalStateException("the users of " + handler + " are unknown", error);
+        }
+    }
+
+    private static String written(String module, Map<String, ?> options) {
+        StringBuilder text = new StringBuilder(module).append(" required");
+        options.forEach((name, value) -> text.append(' ').append(name).append("=\"")
             .append(value.toString().replace("\\", "\\\\").replace("\"", "\\\"")).append('"'));
         return text.append(';').toString();
     }
