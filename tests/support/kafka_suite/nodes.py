@@ -33,6 +33,8 @@ LISTENERS = (
     "users",
     "controller.listener.names",
 )
+#: Settings that Kafka reads from the controller if the broker has none.
+OF_NEW_TOPICS = ("num.partitions", REPLICATION_FACTOR)
 #: Setting of a single node.
 RACK = "broker.rack"
 #: The embedded cluster sets these itself.
@@ -217,6 +219,7 @@ def shared_properties(
     """Return the properties of all nodes, and those of single nodes with the reason why they are ignored.
 
     Each node of Kafka has its own certificate. All nodes of an embedded cluster use that of the first one.
+    A controller's defaults for new topics apply unless the brokers have others, as in Kafka.
     """
     shared = dict(properties)
     ignored: dict[str, str] = {}
@@ -225,7 +228,10 @@ def shared_properties(
         values = [of_nodes.get(str(node), {}).get(name) for node in nodes]
         if name == RACK:
             continue
-        if set(values) == {None}:
+        if set(values) == {None} and name in OF_NEW_TOPICS:
+            of_controller = next(single[name] for single in of_nodes.values() if name in single)
+            shared.setdefault(name, of_controller)
+        elif set(values) == {None}:
             ignored[f"{name} of the controller"] = "an embedded cluster has no controller"
         elif len(set(values)) == 1 or (".ssl.keystore." in f".{name}" and None not in values):
             shared[name] = str(values[0])

@@ -93,10 +93,15 @@ def test_properties_that_all_nodes_share() -> None:
             "num.partitions": "3",
             "ssl.keystore.location": "b.jks",
         },
-        "3000": {"log.retention.ms": "1"},
+        "3000": {"log.retention.ms": "1", "num.partitions": "5", "default.replication.factor": "2"},
     }
     shared, ignored = shared_properties({"num.io.threads": "1"}, of_nodes, range(2))
-    assert shared == {"num.io.threads": "1", "num.partitions": "3", "ssl.keystore.location": "a.jks"}
+    assert shared == {
+        "default.replication.factor": "2",
+        "num.io.threads": "1",
+        "num.partitions": "3",
+        "ssl.keystore.location": "a.jks",
+    }
     assert list(ignored) == ["log.retention.ms of the controller", "num.io.threads of single nodes"]
 
 

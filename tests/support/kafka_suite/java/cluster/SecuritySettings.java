@@ -36,8 +36,12 @@ import javax.security.auth.callback.NameCallback;
 import javax.security.auth.callback.UnsupportedCallbackException;
 import javax.security.auth.x500.X500Principal;
 import javax.security.sasl.SaslServer;
+import org.apache.kafka.common.acl.AclOperation;
 import org.apache.kafka.common.config.types.Password;
 import org.apache.kafka.common.network.ListenerName;
+import org.apache.kafka.common.resource.PatternType;
+import org.apache.kafka.common.resource.ResourcePattern;
+import org.apache.kafka.common.resource.ResourceType;
 import org.apache.kafka.common.security.JaasContext;
 import org.apache.kafka.common.security.auth.AuthenticateCallbackHandler;
 import org.apache.kafka.common.security.auth.AuthenticationContext;
@@ -49,6 +53,10 @@ import org.apache.kafka.common.security.auth.SecurityProtocol;
 import org.apache.kafka.common.security.auth.SslAuthenticationContext;
 import org.apache.kafka.common.security.plain.PlainAuthenticateCallback;
 import org.apache.kafka.metadata.authorizer.StandardAuthorizer;
+import org.apache.kafka.server.authorizer.Action;
+import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
+import org.apache.kafka.server.authorizer.AuthorizationResult;
+import org.mockito.Answers;
 import org.mockito.MockMakers;
 import org.mockito.Mockito;
 import scala.jdk.javaapi.CollectionConverters;
@@ -158,10 +166,25 @@ final class SecuritySettings {
             if (type != StandardAuthorizer.class && StandardAuthorizer.class.isAssignableFrom(type)) {
                 Notes.ignored(AUTHORIZER, "the embedded broker uses its own authorizer instead of " + name);
                 translated.put(AUTHORIZER, StandardAuthorizer.class.getName());
+                if (Arrays.stream(type.getDeclaredMethods()).anyMatch(each -> each.getName().equals("authorize"))
+                        && allowsAll((StandardAuthorizer) type.getDeclaredConstructor().newInstance())) {
+                    translated.put("allow.everyone.if.no.acl.found", "true");
+                }
             }
-        } catch (ClassNotFoundException error) {
+        } catch (ReflectiveOperationException error) {
             // The embedded broker rejects it.
         }
+    }
+
+    /** Return whether an authorizer of a test allows a request although there are no access control entries. */
+    private static boolean allowsAll(StandardAuthorizer authorizer) {
+        AuthorizableRequestContext context = Mockito.mock(AuthorizableRequestContext.class,
+            withSettings().mockMaker(MockMakers.PROXY).stubOnly().defaultAnswer(
+                call -> call.getMethod().getName().equals("principal") ? KafkaPrincipal.ANONYMOUS
+                    : Answers.RETURNS_DEFAULTS.answer(call)));
+        ResourcePattern topic = new ResourcePattern(ResourceType.TOPIC, "topic", PatternType.LITERAL);
+        return authorizer.authorize(context, List.of(new Action(AclOperation.READ, topic, 1, true, true)))
+            .equals(List.of(AuthorizationResult.ALLOWED));
     }
 
     // ---- Key stores ------------------------------------------------------------------------------------------------------------
