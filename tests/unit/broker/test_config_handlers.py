@@ -320,7 +320,15 @@ KERBEROS = "sasl.kerberos.min.time.before.relogin"
 THROTTLE = "leader.replication.throttled.rate"
 
 
-@pytest.mark.parametrize("name", [THROTTLE, "follower.replication.throttled.rate", "num.io.threads"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        THROTTLE,
+        "follower.replication.throttled.rate",
+        "num.io.threads",
+        "listener.name.plaintext.num.network.threads",
+    ],
+)
 @pytest.mark.parametrize("node", ["", "1"])
 def test_property_that_has_no_effect_is_kept_over_a_restart(tmp_path: Path, name: str, node: str) -> None:
     broker = BrokerHarness(tmp_path)

@@ -214,6 +214,12 @@ def test_property_of_a_broker_as_a_client_is_named_and_has_no_effect() -> None:
     assert "sasl.mechanism.inter.broker.protocol has no effect" in note
 
 
+def test_threads_of_a_listener_have_no_effect() -> None:
+    name = "listener.name.plaintext.num.network.threads"
+    found = resolve([("file", {"data.dir": "/k", name: "3"})])
+    assert found.notes == [f"{name}=3 has no effect: one thread serves all requests"]
+
+
 def test_no_secret_of_a_configuration_is_shown() -> None:
     given = {
         "security.protocol": "SASL_SSL",

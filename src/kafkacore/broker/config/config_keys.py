@@ -450,6 +450,11 @@ class _Resolver:
         if name.startswith(tuple(f"{LISTENER_PREFIX}{each.lower()}." for each in self._controllers)):
             self._notes[name] = f"{name} has no effect: this broker has no controller"
             return
+        if name.startswith(LISTENER_PREFIX):
+            reason = WITHOUT_EFFECT.get(name.removeprefix(LISTENER_PREFIX).partition(".")[2])
+            if reason is not None:
+                self._notes[name] = f"{name}={as_text(value)} has no effect: {reason}"
+                return
         checked = checked_property(name, value)
         if checked is None:
             self._notes[name] = f"{name} has no effect: {CLIENT_OR_JAVA}"

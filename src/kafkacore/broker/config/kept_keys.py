@@ -84,12 +84,14 @@ _FOR_ONE: Final = (
 )
 KEPT_KEYS: Final = {key.name: key for key in (*_FOR_ALL_OR_ONE, *_FOR_ONE)}
 _NAMES_FOR_ONE: Final = frozenset(key.name for key in _FOR_ONE)
+#: Settings for all brokers that may also have a listener's prefix.
+_OF_LISTENERS: Final = frozenset({"num.network.threads"})
 
 
 def kept_key(name: str) -> TopicSetting | None:
     """Return a setting without effect, or ``None`` for other names. The name may have a listener prefix."""
     bare = _bare(name)
-    return KEPT_KEYS.get(bare) if bare == name or bare in _NAMES_FOR_ONE else None
+    return KEPT_KEYS.get(bare) if bare == name or bare in _NAMES_FOR_ONE | _OF_LISTENERS else None
 
 
 def is_for_one_broker(name: str) -> bool:
