@@ -288,14 +288,21 @@ def test_secret_of_a_broker_is_told_to_nobody(tmp_path: Path) -> None:
     assert entries["ssl.client.auth"].value == "none"
 
 
-def test_property_of_a_listener_is_changed_for_its_broker_alone(broker: BrokerHarness) -> None:
+@pytest.mark.parametrize("node", ["", "1"])
+def test_limit_of_a_listener_is_changed_for_all_brokers_or_one(broker: BrokerHarness, node: str) -> None:
     name = "listener.name.plaintext.max.connections"
-    assert error_code_of(broker, incremental(BROKER, "", (name, SET, "7"))) == InvalidRequestError.errno
-    assert error_code_of(broker, incremental(BROKER, "1", (name, SET, "7"))) == 0
+    assert error_code_of(broker, incremental(BROKER, node, (name, SET, "7"))) == 0
     assert broker.services.config.node_listeners[0].max_connections == 7
-    assert described(broker, BROKER, "1")[name].value == "7"
-    assert error_code_of(broker, incremental(BROKER, "1", (name, DELETE, None))) == 0
+    entry = described(broker, BROKER, "1")[name]
+    assert (entry.value, entry.config_source) == ("7", 2 if node else 3)
+    assert error_code_of(broker, incremental(BROKER, node, (name, DELETE, None))) == 0
     assert broker.services.config.node_listeners[0].max_connections is None
+
+
+def test_key_of_a_listener_is_not_changed_for_all_brokers(tmp_path: Path) -> None:
+    broker = BrokerHarness(tmp_path, security_protocol="SASL_PLAINTEXT", users={"alice": "x"})
+    assert error_code_of(broker, incremental(BROKER, "", (KEY, SET, "x"))) == InvalidRequestError.errno
+    assert error_code_of(broker, incremental(BROKER, "1", (KEY, SET, "x"))) == 0
 
 
 @pytest.mark.parametrize(

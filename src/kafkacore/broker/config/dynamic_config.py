@@ -53,6 +53,11 @@ _STATIC_NAMES: Final = _KEYS.keys() | {
 }
 #: Settings of the broker and defaults of topics that can be changed while the broker runs.
 DYNAMIC_NAMES: Final = BROKER_SYNONYMS.keys() | {key.name for key in _KEYS.values() if key.is_dynamic}
+#: Settings of a listener that can be changed for all brokers, Kafka's ``ClusterLevelListenerConfigs``.
+_OF_ALL_LISTENERS: Final = (
+    LISTENER_KEYS["max.connections"],
+    LISTENER_KEYS["max.connection.creation.rate"],
+)
 
 
 class ConfigSource(IntEnum):
@@ -140,7 +145,8 @@ class DynamicConfigs:
                 f"{', '.join(obeyed)} for all brokers."
             )
         of_listeners = [name for name in obeyed if name.startswith(LISTENER_PREFIX)]
-        of_one = of_listeners + [name for name in properties if is_for_one_broker(name)]
+        of_one = [name for name in of_listeners if listener_key(name) not in _OF_ALL_LISTENERS]
+        of_one += [name for name in properties if is_for_one_broker(name)]
         if node_id is None and of_one:
             raise InvalidRequestError(
                 f"{', '.join(of_one)} cannot be set for all brokers: set it for node {self._static.node_id}."
