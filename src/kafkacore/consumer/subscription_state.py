@@ -153,6 +153,8 @@ class SubscriptionState:
         #: Topics that any member subscribes to; set only while this consumer leads the group.
         self.group_subscription: frozenset[str] = frozenset()
         self.pattern: re.Pattern[str] | None = None
+        #: Regular expression that the broker matches against topic names (KIP-848), in RE2 syntax.
+        self.server_pattern: str | None = None
         self.listener: RebalanceListener | None = None
         # Partitions in the order in which they are fetched. A partition that returned records moves to the
         # end. An OrderedDict is used because a Ctrl-C cannot interrupt its move_to_end() halfway.
@@ -258,6 +260,10 @@ class SubscriptionState:
         """
         return self.subscription | self.group_subscription | {tp.topic for tp in self._assignment}
 
+    def needs_all_topics(self) -> bool:
+        """Return whether metadata of all topics are fetched, because any topic may match a pattern."""
+        return self.subscription_type is SubscriptionType.AUTO_PATTERN or self.server_pattern is not None
+
     def _assign(self, partitions: Iterable[TopicPartition]) -> bool:
         before = self._assignment
         self._assignment = OrderedDict((tp, before.get(tp) or TopicPartitionState()) for tp in partitions)
@@ -272,6 +278,7 @@ class SubscriptionState:
         self.subscription = set()
         self.group_subscription = frozenset()
         self.pattern = None
+        self.server_pattern = None
         self.listener = None
         self._assignment = OrderedDict()
         self._unsettled = {}

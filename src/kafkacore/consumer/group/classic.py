@@ -130,7 +130,7 @@ class ClassicMembership:
             raise error
         is_active = True
         now_ms = self.clock.monotonic_ms()
-        if self.takes_part() and not self.rebalance.in_callback:
+        if self.takes_part() and not self.rebalance.listener_calls.is_running:
             self.polled(now_ms)
             if now_ms >= self._next_check_ms or not self._is_settled():
                 is_active = self._step()
@@ -148,7 +148,7 @@ class ClassicMembership:
     def _is_settled(self) -> bool:
         """Return whether the member has nothing to do, as in most polls."""
         return (
-            self.state is MemberState.STABLE and self.join.is_settled and self.rebalance.is_following_metadata
+            self.state is MemberState.STABLE and self.join.is_settled and self.rebalance.topics.is_current
         )
 
     def _step(self) -> bool:

@@ -116,7 +116,7 @@ class GroupJoin:
             return 0.0 if self._future.is_done() else math.inf
         if self._commit.has_begun:
             return self._commit.time_to_next_step_ms(now_ms)
-        if not self._is_wanted or not self._rebalance.has_matched_pattern():
+        if not self._is_wanted or not self._rebalance.topics.has_matched_pattern():
             return math.inf
         return max(self._retry_at_ms - now_ms, 0.0)
 
@@ -148,7 +148,7 @@ class GroupJoin:
 
     def _begin(self) -> bool:
         now_ms = self._member.clock.monotonic_ms()
-        if now_ms < self._retry_at_ms or not self._rebalance.has_matched_pattern():
+        if now_ms < self._retry_at_ms or not self._rebalance.topics.has_matched_pattern():
             return False
         if not self._member.takes_part():
             # The listener unsubscribed in its callback.

@@ -14,10 +14,11 @@ from typing import NamedTuple
 
 from kafkacore.client import Cluster, Metadata
 from kafkacore.clock import Clock
+from kafkacore.consumer.group.followed_topics import FollowedTopics
 from kafkacore.consumer.group.generation import Generation
+from kafkacore.consumer.group.listener_calls import ListenerCalls, listed
 from kafkacore.consumer.group.settings import GroupSettings
 from kafkacore.consumer.group_metrics import GroupMetrics
-from kafkacore.consumer.listener import call_listener
 from kafkacore.consumer.subscription_state import SubscriptionState, SubscriptionType
 from kafkacore.coordinator.assignors import (
     PartitionAssignor,
@@ -37,7 +38,6 @@ from kafkacore.errors import (
     IllegalStateError,
     InconsistentGroupProtocolError,
     MalformedMessageError,
-    WakeupError,
 )
 from kafkacore.protocol.generated.join_group import JoinGroupResponse
 from kafkacore.structs import ConsumerGroupMetadata, TopicPartition, partition_name
@@ -105,23 +105,15 @@ class Rebalance:
         self.protocol = common_protocol(assignors)
         self._metadata = metadata
         self._subscriptions = subscriptions
-        self._released = released
+        self.topics = FollowedTopics(settings, metadata, subscriptions, clock)
+        self.listener_calls = ListenerCalls(settings.group_id, subscriptions, released, clock, metrics)
         self._on_assignment_changed = on_assignment_changed
         #: Function that is called with partitions before they are revoked or lost. The second argument is
         #: true if they are lost.
         self.on_partitions_removed: Callable[[set[TopicPartition], bool], None] = _ignore
-        self._clock = clock
-        #: Method of the listener → function that records its latency.
-        self._callback_latencies = {
-            "on_partitions_assigned": metrics.assigned,
-            "on_partitions_revoked": metrics.revoked,
-            "on_partitions_lost": metrics.lost,
-        }
         self.is_leader = False
         self._members: dict[str, Subscription] = {}
         self._needed_version = -1
-        self._followed_version = -1
-        self._matched_version: int | None = None
         self._joined_subscription: frozenset[str] | None = None
         self._snapshot: _Snapshot = {}
         self._assigned_by: _Snapshot | None = None
@@ -129,12 +121,6 @@ class Rebalance:
         #: its metadata arrive.
         self._unsubscribed: set[str] = set()
         self._undelivered: set[TopicPartition] = set()
-        #: Whether a rebalance listener is running. The listener may use the consumer, but the consumer does
-        #: not rebalance meanwhile.
-        self.in_callback = False
-        #: Partitions for which ``on_partitions_revoked`` or ``on_partitions_lost`` is running. If the
-        #: listener causes another revocation, these partitions are not reported again.
-        self._being_revoked: set[TopicPartition] = set()
         self._times_left = 0
 
     # ---- Rejoining ---------------------------------------------------------------------------------------
@@ -143,52 +129,23 @@ class Rebalance:
 
         The next :meth:`follow_metadata` handles the new topics even if the metadata have not changed.
         """
-        self._followed_version = -1
+        self.topics.restart()
         if not self._subscriptions.has_auto_assigned_partitions():
             self._joined_subscription = self._assigned_by = None
             self._subscriptions.group_subscription = frozenset()
             return
-        self._follow_topics()
-
-    def _follow_topics(self) -> None:
-        if self._subscriptions.subscription_type is SubscriptionType.AUTO_PATTERN:
-            self._metadata.set_need_all_topics(True)
-        else:
-            self._metadata.set_topics(self._subscriptions.metadata_topics())
+        self.topics.request()
 
     def follow_metadata(self) -> None:
         """Match a pattern subscription against the existing topics, and store the topics' partitions."""
-        version = self._metadata.update_version
-        if version == self._followed_version or not self._subscriptions.has_auto_assigned_partitions():
+        cluster = self.topics.follow()
+        if cluster is None:
             return
-        self._followed_version = version
-        cluster = self._metadata.fetch()
-        if self._subscriptions.subscription_type is SubscriptionType.AUTO_PATTERN:
-            internal = cluster.internal_topics if self._settings.exclude_internal_topics else frozenset()
-            self._subscriptions.subscribe_from_pattern(set(cluster.topics) - internal)
         self._snapshot = self._take_snapshot(cluster)
         if self._assigned_by is not None:
             for topic in self._unsubscribed & self._snapshot.keys():
                 self._assigned_by[topic] = self._snapshot[topic]
                 self._unsubscribed.discard(topic)
-
-    @property
-    def is_following_metadata(self) -> bool:
-        """Whether :meth:`follow_metadata` has handled the current metadata."""
-        return self._followed_version == self._metadata.update_version
-
-    def has_matched_pattern(self) -> bool:
-        """Return whether the member may join: false until a pattern was matched against current metadata."""
-        if self._subscriptions.subscription_type is not SubscriptionType.AUTO_PATTERN:
-            return True
-        version = self._metadata.update_version
-        if self._matched_version is None:
-            if not self._metadata.time_to_allow_update(self._clock.monotonic_ms()):
-                self._metadata.request_update()
-            # Wait for only one metadata update, because there may always be a reason to request another
-            # update.
-            self._matched_version = version + 1 if self._metadata.update_requested else version
-        return version >= self._matched_version and self._followed_version == version
 
     def _take_snapshot(self, cluster: Cluster) -> _Snapshot:
         topics = self._subscriptions.subscription | self._subscriptions.group_subscription
@@ -269,17 +226,17 @@ class Rebalance:
         logger.info(
             "group %r: lost %s because this consumer is not a member of the group any more",
             self._settings.group_id,
-            _listed(partitions),
+            listed(partitions),
         )
         self.on_partitions_removed(partitions, True)
-        error = self._invoke_listener("on_partitions_lost", partitions)
+        error = self.listener_calls.invoke("on_partitions_lost", partitions)
         self._assign([])
         return error
 
     def _revoke(self, gone: set[TopicPartition], kept: list[TopicPartition]) -> Exception | None:
-        logger.info("group %r: revoking %s", self._settings.group_id, _listed(gone))
+        logger.info("group %r: revoking %s", self._settings.group_id, listed(gone))
         self.on_partitions_removed(gone, False)
-        error = self._invoke_listener("on_partitions_revoked", gone)
+        error = self.listener_calls.invoke("on_partitions_revoked", gone)
         self._assign(kept)
         return error
 
@@ -292,7 +249,7 @@ class Rebalance:
         """Return, for JoinGroup, the name of each assignor with the encoded subscription."""
         topics = self._subscriptions.subscription
         self._joined_subscription = frozenset(topics)
-        self._matched_version = None
+        self.topics.joined()
         return [
             (
                 name,
@@ -334,10 +291,10 @@ class Rebalance:
 
     def _follow_group(self, topics: set[str]) -> None:
         self._subscriptions.group_subscription = frozenset(topics)
-        self._follow_topics()
+        self.topics.request()
         requested = self._metadata.update_requested
         self._needed_version = self._metadata.update_version + 1 if requested else -1
-        self._followed_version = -1
+        self.topics.restart()
 
     def can_assign(self) -> bool:
         """Return whether the metadata include the topics of all members."""
@@ -400,8 +357,8 @@ class Rebalance:
             # The assignor has assigned topics that no member subscribes to. When the metadata of these topics
             # arrive, they must not cause another rebalance.
             self._subscriptions.group_subscription = frozenset(topics | given)
-            self._follow_topics()
-            self._followed_version = -1
+            self.topics.request()
+            self.topics.restart()
             self.follow_metadata()
             self._assigned_by = self._snapshot
             self._unsubscribed = given - topics - self._snapshot.keys()
@@ -419,7 +376,7 @@ class Rebalance:
         """
         if not self.is_leader:
             self._assigned_by = None
-            self._follow_topics()
+            self.topics.request()
         assignor = self._assignor(generation.protocol_name)
         assignment = decode_assignment(blob)
         wanted = list(dict.fromkeys(assignment.partitions))
@@ -427,7 +384,7 @@ class Rebalance:
             logger.warning(
                 "group %r: rejected assignment of %s, which do not all match the subscription",
                 self._settings.group_id,
-                _listed(wanted),
+                listed(wanted),
             )
             return Completion("received an assignment that does not match the subscription", None, False)
         rejoin: str | None = None
@@ -458,8 +415,8 @@ class Rebalance:
         self._undelivered |= set(wanted) - owned_partitions
         self._assign(wanted)
         self._add_topics({tp.topic for tp in wanted})
-        logger.info("group %r: assigned %s", self._settings.group_id, _listed(wanted))
-        later = self._invoke_listener("on_partitions_assigned", set(self._undelivered))
+        logger.info("group %r: assigned %s", self._settings.group_id, listed(wanted))
+        later = self.listener_calls.invoke("on_partitions_assigned", set(self._undelivered))
         self._undelivered = set()
         return Completion(rejoin, error or later)
 
@@ -484,7 +441,7 @@ class Rebalance:
         if not assigned or not self._subscriptions.has_auto_assigned_partitions():
             return
         self._times_left += 1
-        gone = assigned - self._being_revoked
+        gone = assigned - self.listener_calls.being_revoked
         error: Exception | None = None
         if not gone:
             self._assign([])
@@ -494,38 +451,6 @@ class Rebalance:
             error = self._revoke(gone, [])
         if error is not None:
             raise error
-
-    # ---- The listener ------------------------------------------------------------------------------------
-    def _invoke_listener(self, method: str, partitions: set[TopicPartition]) -> Exception | None:
-        """Call a method of the listener. Return its exception, so that the rebalance completes.
-
-        If the listener raises :class:`WakeupError`, this method raises it instead of returning it.
-        """
-        listener = self._subscriptions.listener
-        if listener is None:
-            return None
-        began_ms = self._clock.monotonic_ms()
-        outer = self.in_callback, self._being_revoked
-        try:
-            self.in_callback = True
-            if method != "on_partitions_assigned":
-                self._being_revoked = self._being_revoked | partitions
-            with self._released():
-                call_listener(listener, method, partitions)
-        except WakeupError:
-            raise
-        except Exception as error:
-            logger.exception(
-                "group %r: %s() of the rebalance listener raised an exception",
-                self._settings.group_id,
-                method,
-            )
-            return error
-        finally:
-            self.in_callback, self._being_revoked = outer
-            now_ms = self._clock.monotonic_ms()
-            self._callback_latencies[method](now_ms - began_ms, now_ms)
-        return None
 
 
 def _ignore(partitions: set[TopicPartition], is_lost: bool) -> None:
@@ -551,7 +476,3 @@ def _partitions(cluster: Cluster, topics: Iterable[str]) -> dict[str, list[Parti
                 for number in numbers
             ]
     return found
-
-
-def _listed(partitions: Iterable[TopicPartition]) -> str:
-    return ", ".join(map(partition_name, sorted(partitions))) or "nothing"
