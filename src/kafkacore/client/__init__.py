@@ -4,7 +4,7 @@ from kafkacore.client.api_versions import ApiVersions, NodeApiVersions
 from kafkacore.client.bootstrap import bootstrap_client
 from kafkacore.client.cluster import Cluster, PartitionMetadata
 from kafkacore.client.metadata import Metadata
-from kafkacore.client.native_heartbeats import new_native_heartbeat
+from kafkacore.client.native_heartbeats import HeartbeatMessage, new_native_heartbeat
 from kafkacore.client.network_client import NetworkClient
 from kafkacore.client.requests import ClientRequest, ClientResponse
 
@@ -13,6 +13,7 @@ __all__ = [
     "ClientRequest",
     "ClientResponse",
     "Cluster",
+    "HeartbeatMessage",
     "Metadata",
     "NetworkClient",
     "NodeApiVersions",

@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING
 from kafkacore.client.requests import HEARTBEAT_CORRELATION_IDS, ClientRequest, ClientResponse
 from kafkacore.network import NativeHeartbeat, NetworkReceive
 from kafkacore.protocol import decode_response, encode_request
+from kafkacore.protocol.generated.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kafkacore.protocol.generated.heartbeat import HeartbeatRequest
 
 if TYPE_CHECKING:
     from kafkacore.client.network_client import NetworkClient
 
-#: Sizes of the length field of a frame, and of the fields before the error code of a Heartbeat response.
+#: Heartbeat of the classic group protocol, or of the protocol of KIP-848.
+HeartbeatMessage = HeartbeatRequest | ConsumerGroupHeartbeatRequest
+#: Sizes of the length field of a frame, and of the fields before the error code of a response to a heartbeat.
 FRAME_SIZE_BYTES = 4
 _ID_BYTES, _TAGS_BYTES, _THROTTLE_BYTES = 4, 1, 4
 
@@ -34,7 +37,7 @@ class _Attached:
     def __init__(
         self,
         heartbeat: NativeHeartbeat,
-        request: HeartbeatRequest,
+        request: HeartbeatMessage,
         version: int,
         callback: Callable[[ClientResponse], None],
     ) -> None:
@@ -59,7 +62,7 @@ class NativeHeartbeats:
         self,
         node_id: int,
         heartbeat: NativeHeartbeat,
-        request: HeartbeatRequest,
+        request: HeartbeatMessage,
         interval_ms: float,
         session_timeout_ms: float,
         callback: Callable[[ClientResponse], None],
@@ -73,16 +76,18 @@ class NativeHeartbeats:
         for other, attached in list(self.by_node.items()):
             if attached.heartbeat is heartbeat:
                 del self.by_node[other]
-        version = versions.latest_usable_version(HeartbeatRequest, None)
+        version = versions.latest_usable_version(type(request), None)
         pieces = encode_request(request, version, HEARTBEAT_CORRELATION_IDS.start, client.client_id)
         payload = b"".join(pieces)
         self.by_node[node_id] = _Attached(heartbeat, request, version, callback)
-        has_tags = version >= 4
+        has_throttle = not isinstance(request, HeartbeatRequest) or version >= 1
+        flexible_from = type(request).FLEXIBLE_FROM
+        has_tags = flexible_from is not None and version >= flexible_from
         return heartbeat.begin(
             len(payload).to_bytes(FRAME_SIZE_BYTES) + payload,
             interval_ms,
             session_timeout_ms,
-            error_at=_ID_BYTES + (_TAGS_BYTES if has_tags else 0) + (_THROTTLE_BYTES if version >= 1 else 0),
+            error_at=_ID_BYTES + (_TAGS_BYTES if has_tags else 0) + (_THROTTLE_BYTES if has_throttle else 0),
             has_tags=has_tags,
         )
 
@@ -105,7 +110,7 @@ class NativeHeartbeats:
         Raises
         ------
         MalformedMessageError
-            The frame is not a valid Heartbeat response.
+            The frame is not a valid response to a heartbeat.
         """
         attached = self.by_node.get(node_id)
         if attached is None:
@@ -113,7 +118,7 @@ class NativeHeartbeats:
         correlation_id = int.from_bytes(receive.payload[:_ID_BYTES])
         if correlation_id not in HEARTBEAT_CORRELATION_IDS:
             return None
-        _, message = decode_response(receive.payload, HeartbeatRequest, attached.version)
+        _, message = decode_response(receive.payload, type(attached.request), attached.version)
         request = self._request(node_id, attached, correlation_id, now_ms)
         response = ClientResponse(request, now_ms, message=message)
         if attached.heartbeat.answered(correlation_id):

@@ -22,14 +22,13 @@ from kafkacore.client.exponential_backoff import ExponentialBackoff
 from kafkacore.client.in_flight_requests import InFlightRequests
 from kafkacore.client.metadata import Metadata
 from kafkacore.client.metadata_updater import MetadataUpdater
-from kafkacore.client.native_heartbeats import NativeHeartbeats
+from kafkacore.client.native_heartbeats import HeartbeatMessage, NativeHeartbeats
 from kafkacore.client.proxy import Proxy
 from kafkacore.client.requests import ClientRequest, ClientResponse, CorrelationIds
 from kafkacore.clock import Clock
 from kafkacore.errors import AuthenticationFailedError, IllegalStateError, KafkaError, UnsupportedVersionError
 from kafkacore.network import ChannelBuilder, NativeHeartbeat, NetworkSend, Selectable
 from kafkacore.protocol import ApiKey, Request, encode_request
-from kafkacore.protocol.generated.heartbeat import HeartbeatRequest
 from kafkacore.structs import Node, printable
 
 logger = logging.getLogger(__name__)
@@ -367,7 +366,7 @@ class NetworkClient:
         self,
         node_id: int,
         heartbeat: NativeHeartbeat,
-        request: HeartbeatRequest,
+        request: HeartbeatMessage,
         interval_ms: float,
         session_timeout_ms: float,
         callback: Callable[[ClientResponse], None],

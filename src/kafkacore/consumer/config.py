@@ -106,14 +106,9 @@ def _strategy(name: str, value: object) -> object:
     return value
 
 
-@checks('Literal["classic"]')
+@checks('Literal["classic", "consumer"]')
 def _group_protocol(name: str, value: object) -> str:
-    if isinstance(value, str) and value.lower() == "consumer":
-        raise KafkaConfigurationError(
-            f"{name}={value!r}: kafkacore does not support the KIP-848 group protocol yet. Leave the setting "
-            "out to use 'classic', which every broker supports"
-        )
-    return one_of("classic")(name, value.lower() if isinstance(value, str) else value)
+    return one_of("classic", "consumer")(name, value.lower() if isinstance(value, str) else value)
 
 
 _ISOLATION_NAMES: Final = one_of(*(level.name.lower() for level in IsolationLevel))
@@ -218,8 +213,8 @@ CONSUMER_SETTINGS: Final = table(
             "Function that is called after each automatic commit, and after `commit_async()` "
             "without a callback, with the offsets and the error (`None` on success)."),
     setting("group_protocol", "classic", _group_protocol,
-            "Protocol of group membership. Only `classic` is supported. The protocol `consumer` "
-            "of KIP-848 is refused."),
+            "Protocol of group membership. With `classic` a member of the group assigns the partitions. "
+            "With `consumer` the broker does (KIP-848), which needs Apache Kafka 4.0 or newer."),
     setting("partition_assignment_strategy", _STRATEGY, _strategy,
             "How the group assigns partitions to its members: one assignor or several, by class, "
             "object or name (`range`, `roundrobin`, `sticky`, `cooperative-sticky`). The group "

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from kafkacore.client import ClientRequest, ClientResponse, Metadata, NetworkClient
+from kafkacore.client import ClientRequest, ClientResponse, HeartbeatMessage, Metadata, NetworkClient
 from kafkacore.clock import SIGNAL_SLICE_S, Clock
 from kafkacore.consumer._request_future import CallbackInterruptedError, RequestFuture
 from kafkacore.consumer.timer import Timer
@@ -22,7 +22,6 @@ from kafkacore.errors import (
 )
 from kafkacore.network import NativeHeartbeat
 from kafkacore.protocol import Request
-from kafkacore.protocol.generated.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kafkacore.structs import Node, TopicPartition, printable
 
 T = TypeVar("T")
@@ -228,10 +227,10 @@ class ConsumerNetworkClient:
         self,
         node: Node,
         line: NativeHeartbeat,
-        request: HeartbeatRequest,
+        request: HeartbeatMessage,
         interval_ms: float,
         session_timeout_ms: float,
-        on_answer: Callable[[HeartbeatResponse | BaseException], None],
+        on_answer: Callable[[Any], None],
     ) -> bool:
         """Call ``NetworkClient.begin_heartbeats``; polls call ``on_answer`` as they call other callbacks.
 

@@ -155,6 +155,9 @@ class ScriptedMembership:
         if isinstance(error, KafkaConnectionError) and self._known == node:
             self.coordinator_failed(str(error), disconnected=True)
 
+    def generation_for_fetch(self) -> Generation:
+        return NO_GENERATION
+
     def generation(self) -> Generation:
         return self.current
 

@@ -22,7 +22,13 @@ from kafkacore.consumer.group.generation import NO_GENERATION, Generation, Membe
 from kafkacore.consumer.group.heartbeat import HeartbeatSender
 from kafkacore.consumer.group.join import GroupJoin
 from kafkacore.consumer.group.lookup import MAX_NODE_ID, MOVED, CoordinatorFinder
-from kafkacore.consumer.group.membership import GroupCommits
+from kafkacore.consumer.group.membership import (
+    BACKGROUND_CHECK_MS,
+    HELD_CHECK_MS,
+    REJOIN_CHECK_MS,
+    SETTLED_CHECK_MS,
+    GroupCommits,
+)
 from kafkacore.consumer.group.rebalance import Rebalance
 from kafkacore.consumer.group.requests import heartbeat_request, leave_request
 from kafkacore.consumer.group.settings import GroupSettings
@@ -48,15 +54,6 @@ from kafkacore.structs import ConsumerGroupMetadata, Node
 
 logger = logging.getLogger(__name__)
 
-#: Interval at which the heartbeat thread checks for a response to a request in flight, in milliseconds.
-BACKGROUND_CHECK_MS = 100.0
-#: Pauses of the heartbeat thread between two rounds of work in a ``consumer.hold()`` block, in milliseconds:
-#: normally, and while the member is joining the group.
-HELD_CHECK_MS = 500.0
-REJOIN_CHECK_MS = 20.0
-#: Interval at which polls check the connection to the coordinator while the member has nothing to do, in
-#: milliseconds.
-SETTLED_CHECK_MS = 20.0
 _STATES = {
     MemberState.UNJOINED: structs.MemberState.UNJOINED,
     MemberState.PREPARING_REBALANCE: structs.MemberState.REBALANCING,
@@ -147,9 +144,7 @@ class ClassicMembership:
 
     def _is_settled(self) -> bool:
         """Return whether the member has nothing to do, as in most polls."""
-        return (
-            self.state is MemberState.STABLE and self.join.is_settled and self.rebalance.topics.is_current
-        )
+        return self.state is MemberState.STABLE and self.join.is_settled and self.rebalance.topics.is_current
 
     def _step(self) -> bool:
         """Do what can be done without waiting; return whether the member is active."""
@@ -375,6 +370,10 @@ class ClassicMembership:
     def generation(self) -> Generation:
         """See ``GroupMembership``."""
         return self._generation
+
+    def generation_for_fetch(self) -> Generation:
+        """See ``GroupMembership``."""
+        return NO_GENERATION
 
     def is_rebalancing(self) -> bool:
         """See ``GroupMembership``."""

@@ -10,6 +10,7 @@ import math
 
 from kafkacore.consumer._request_future import RequestFuture
 from kafkacore.consumer.group.membership import GroupCommits
+from kafkacore.errors import StaleMemberEpochError
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +56,7 @@ class CommitBeforeRevoke:
             if not self._future.is_done():
                 if now_ms < self._deadline_ms:
                     return False
-            elif self._future.is_retriable() and now_ms < self._deadline_ms:
+            elif self._is_retriable(self._future) and now_ms < self._deadline_ms:
                 self._future = None
                 self._retry_at_ms = min(now_ms + self._retry_backoff_ms, self._deadline_ms)
                 return False
@@ -63,6 +64,15 @@ class CommitBeforeRevoke:
             logger.warning("group %r: commit before the rebalance failed: %s", self._group_id, why)
         self._commits = self._future = None
         return True
+
+    @staticmethod
+    def _is_retriable(future: RequestFuture[None]) -> bool:
+        # A commit with a stale epoch succeeds when the next heartbeat has returned the new epoch (KIP-848).
+        return future.is_retriable() or isinstance(future.exception().__cause__, StaleMemberEpochError)
+
+    def cancel(self) -> None:
+        """Forget the commit, because the member is not in the group any more."""
+        self._commits = self._future = None
 
     def time_to_next_step_ms(self, now_ms: float) -> float:
         """Return the milliseconds until :meth:`is_over` can act; infinity if no commit has started."""

@@ -31,6 +31,10 @@ logger = logging.getLogger(__name__)
 Committed = dict[TopicPartition, OffsetAndMetadata | None]
 
 
+class _MemberChangedError(errors.RetriableError):
+    """The member epoch of a request was out of date."""
+
+
 class _PendingFetch(NamedTuple):
     """A fetch of committed offsets that may be in flight for longer than one poll."""
 
@@ -123,10 +127,11 @@ class CommittedOffsets(GroupRequests):
         if node is None:
             return RequestFuture.failure(self._no_coordinator())
         topics = Topics(partitions, self._metadata.fetch())
-        request = fetch_request(self._group_id, partitions, topics)
+        generation = self._membership.generation_for_fetch()
+        request = fetch_request(self._group_id, partitions, topics, generation)
         answered: RequestFuture[Committed] = RequestFuture()
         self._client.send(node, request, max_version=topics.max_version).add_callbacks(
-            partial(self._on_fetch_answer, partitions, topics, answered),
+            partial(self._on_fetch_answer, partitions, topics, generation, answered),
             partial(self._on_lost, node, answered),
         )
         return answered
@@ -135,6 +140,7 @@ class CommittedOffsets(GroupRequests):
         self,
         partitions: set[TopicPartition],
         topics: Topics,
+        sent: Generation,
         answered: RequestFuture[Committed],
         response: ClientResponse,
     ) -> None:
@@ -146,7 +152,23 @@ class CommittedOffsets(GroupRequests):
                 self._membership.coordinator_failed(error.message)
             elif isinstance(error, errors.UnknownTopicIdError):
                 self._metadata.request_update()
+            elif isinstance(error, errors.StaleMemberEpochError | errors.UnknownMemberIdError):
+                error = self._out_of_date(error, sent)
             answered.fail(error)
         else:
             self._subscriptions.note_committed(found)
             answered.complete(found)
+
+    def _out_of_date(self, error: KafkaError, sent: Generation) -> KafkaError:
+        """Return the error of a fetch that named an earlier epoch of the member, or a fenced member.
+
+        The result is retriable if the member has joined. A new epoch, or the next heartbeat, resolves it.
+        """
+        if sent.was_reset():
+            return error
+        changed = _MemberChangedError(
+            f"group {self._group_id!r}: the committed offsets were requested with member epoch "
+            f"{sent.generation_id}, which is out of date"
+        )
+        changed.__cause__ = error
+        return changed

@@ -9,6 +9,7 @@ from kafkacore.client import Metadata
 from kafkacore.clock import Clock
 from kafkacore.consumer.consumer_network_client import ConsumerNetworkClient
 from kafkacore.consumer.group.classic import ClassicMembership
+from kafkacore.consumer.group.consumer_membership import ConsumerMembership
 from kafkacore.consumer.group.heartbeat import HeartbeatSender
 from kafkacore.consumer.group.membership import GroupMembership
 from kafkacore.consumer.group.rebalance import Rebalance
@@ -60,6 +61,19 @@ def new_membership(
     if config["group_id"] is None:
         return None
     settings = GroupSettings.of(config)
+    if config["group_protocol"] == "consumer":
+        return ConsumerMembership(
+            settings,
+            client,
+            metadata,
+            subscriptions,
+            clock,
+            released,
+            on_assignment_changed,
+            on_partitions_removed or _ignore,
+            heartbeats,
+            metrics,
+        )
     rebalance = Rebalance(
         settings,
         assignors_for(config["partition_assignment_strategy"]),
@@ -70,8 +84,7 @@ def new_membership(
         clock,
         metrics,
     )
-    if on_partitions_removed is not None:
-        rebalance.on_partitions_removed = on_partitions_removed
+    rebalance.on_partitions_removed = on_partitions_removed or _ignore
     return ClassicMembership(
         settings,
         client,
@@ -82,3 +95,7 @@ def new_membership(
         heartbeats,
         metrics,
     )
+
+
+def _ignore(partitions: set[TopicPartition], is_lost: bool) -> None:
+    """Do nothing."""

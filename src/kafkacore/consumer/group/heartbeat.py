@@ -9,17 +9,17 @@ import math
 from collections.abc import Callable
 from functools import partial
 from threading import Condition
-from typing import Protocol
+from typing import Any, Protocol
 
-from kafkacore.client import ClientResponse
+from kafkacore.client import ClientResponse, HeartbeatMessage
 from kafkacore.clock import Clock
 from kafkacore.consumer.consumer_network_client import ConsumerNetworkClient
 from kafkacore.consumer.group_metrics import GroupMetrics, NoGroupMetrics
-from kafkacore.protocol.generated.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kafkacore.structs import Node
 
-#: Called with every heartbeat response, or with the error of a failed heartbeat.
-OnHeartbeat = Callable[[HeartbeatResponse | BaseException], None]
+#: Called with every heartbeat response, or with the error of a failed heartbeat. The response belongs to the
+#: request of :meth:`HeartbeatSender.begin`.
+OnHeartbeat = Callable[[Any], None]
 
 
 class HeartbeatSender(Protocol):
@@ -35,7 +35,7 @@ class HeartbeatSender(Protocol):
     def begin(
         self,
         node: Node,
-        request: HeartbeatRequest,
+        request: HeartbeatMessage,
         interval_ms: float,
         session_timeout_ms: float,
         on_answer: OnHeartbeat,
@@ -49,7 +49,7 @@ class HeartbeatSender(Protocol):
         node:
             The coordinator.
         request:
-            Heartbeat request of the generation.
+            Heartbeat request of the generation, or of the member epoch.
         interval_ms:
             Time between two heartbeats, in milliseconds.
         session_timeout_ms:
@@ -63,6 +63,10 @@ class HeartbeatSender(Protocol):
 
     def end(self) -> None:
         """Stop heartbeats: the member is joining or has left, or the coordinator is unknown."""
+
+    @property
+    def has_dropped_answer(self) -> bool:
+        """Whether the response to a heartbeat before the last :meth:`end` will not be reported."""
 
     def due_ms(self, now_ms: float) -> float:
         """Return the milliseconds until :meth:`turn` has something to do; infinity if it has nothing."""
@@ -118,7 +122,7 @@ class InBandHeartbeatSender:
         self._clock = clock
         self._retry_backoff_ms = retry_backoff_ms
         self._node: Node | None = None
-        self._request: HeartbeatRequest | None = None
+        self._request: HeartbeatMessage | None = None
         self._on_answer: OnHeartbeat | None = None
         self._interval_ms = self._session_timeout_ms = 0.0
         self._next_ms = self._session_deadline_ms = self._poll_deadline_ms = math.inf
@@ -137,7 +141,7 @@ class InBandHeartbeatSender:
     def begin(
         self,
         node: Node,
-        request: HeartbeatRequest,
+        request: HeartbeatMessage,
         interval_ms: float,
         session_timeout_ms: float,
         on_answer: OnHeartbeat,
@@ -165,6 +169,11 @@ class InBandHeartbeatSender:
         self._node = None
         self._in_flight = False
         self._next_ms = self._session_deadline_ms = math.inf
+
+    @property
+    def has_dropped_answer(self) -> bool:
+        """See :class:`HeartbeatSender`. Every response is reported."""
+        return False
 
     def due_ms(self, now_ms: float) -> float:
         """See :class:`HeartbeatSender`."""

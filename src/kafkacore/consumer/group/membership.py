@@ -1,17 +1,27 @@
 """Interface of a group membership, independent of the group protocol.
 
-The classic group protocol implements it today; the protocol of KIP-848 will implement it later.
+``ClassicMembership`` implements it for the classic protocol, ``ConsumerMembership`` for that of KIP-848.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 from kafkacore.consumer._request_future import RequestFuture
 from kafkacore.consumer.group.generation import Generation
 from kafkacore.consumer.timer import Timer
 from kafkacore.structs import ConsumerGroupMetadata, Node
+
+#: Interval at which the heartbeat thread checks for a response to a request in flight, in milliseconds.
+BACKGROUND_CHECK_MS: Final = 100.0
+#: Pauses of the heartbeat thread between two rounds of work in a ``consumer.hold()`` block, in milliseconds:
+#: normally, and while the member is joining the group.
+HELD_CHECK_MS: Final = 500.0
+REJOIN_CHECK_MS: Final = 20.0
+#: Interval at which polls check the connection to the coordinator while the member has nothing to do, in
+#: milliseconds.
+SETTLED_CHECK_MS: Final = 20.0
 
 
 class GroupCommits(Protocol):
@@ -141,10 +151,19 @@ class GroupMembership(Protocol):
         """
 
     def generation(self) -> Generation:
-        """Return the current generation; ``NO_GENERATION`` outside of a group."""
+        """Return the current generation; ``NO_GENERATION`` outside of a group.
+
+        In the protocol of KIP-848 the member epoch takes the place of the generation id.
+        """
+
+    def generation_for_fetch(self) -> Generation:
+        """Return the member id and member epoch that OffsetFetch contains; none in the classic protocol."""
 
     def is_rebalancing(self) -> bool:
-        """Return whether a rebalance is in progress, which ends when SyncGroup is answered."""
+        """Return whether a rebalance is in progress, which ends when SyncGroup is answered.
+
+        Meanwhile nothing can be committed. In the protocol of KIP-848 there is no such time.
+        """
 
     def reset_generation(self, error: BaseException, sent: Generation, why: str) -> None:
         """Leave the generation after a request of generation ``sent`` was rejected.

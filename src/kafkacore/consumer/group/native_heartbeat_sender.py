@@ -6,13 +6,13 @@ While the connection is not ready, or cannot carry native heartbeats, heartbeats
 from __future__ import annotations
 
 import math
+from typing import Any
 
-from kafkacore.client import new_native_heartbeat
+from kafkacore.client import HeartbeatMessage, new_native_heartbeat
 from kafkacore.clock import Clock
 from kafkacore.consumer.consumer_network_client import ConsumerNetworkClient
 from kafkacore.consumer.group.heartbeat import InBandHeartbeatSender, OnHeartbeat
 from kafkacore.consumer.group_metrics import GroupMetrics, NoGroupMetrics
-from kafkacore.protocol.generated.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kafkacore.structs import Node
 
 #: Milliseconds from sending a heartbeat to reading its response, if the application does not poll.
@@ -45,7 +45,7 @@ class NativeHeartbeatSender:
         self._heartbeat = new_native_heartbeat()
         self._in_band = InBandHeartbeatSender(client, clock, retry_backoff_ms, metrics)
         #: Arguments of :meth:`begin`; ``None`` once native heartbeats have started.
-        self._begun: tuple[Node, HeartbeatRequest, float, float, OnHeartbeat] | None = None
+        self._begun: tuple[Node, HeartbeatMessage, float, float, OnHeartbeat] | None = None
         #: Counts the calls of :meth:`begin` and :meth:`end`. Responses to heartbeats that an earlier call
         #: started are not reported.
         self._round = 0
@@ -53,6 +53,7 @@ class NativeHeartbeatSender:
         self._next_read_ms = math.inf
         #: Number of native heartbeats that were answered, or whose connection was lost before the response.
         self._accounted = 0
+        self.has_dropped_answer = False
 
     @property
     def is_native(self) -> bool:
@@ -62,7 +63,7 @@ class NativeHeartbeatSender:
     def begin(
         self,
         node: Node,
-        request: HeartbeatRequest,
+        request: HeartbeatMessage,
         interval_ms: float,
         session_timeout_ms: float,
         on_answer: OnHeartbeat,
@@ -89,13 +90,14 @@ class NativeHeartbeatSender:
         node, request, interval_ms, session_timeout_ms, on_answer = self._begun
         of_round = self._round
 
-        def report(answer: HeartbeatResponse | BaseException) -> None:
-            if isinstance(answer, HeartbeatResponse):
+        def report(answer: Any) -> None:
+            if not isinstance(answer, BaseException):
                 sent_ms, now_ms = self._heartbeat.last_sent_ms, self._clock.monotonic_ms()
                 self._metrics.heartbeat_sent(sent_ms)
                 self._metrics.heartbeat_answered(now_ms - sent_ms, now_ms)
-                self._accounted += 1
-                self._next_read_ms = sent_ms + self._interval_ms + READ_DELAY_MS
+                if of_round == self._round:
+                    self._accounted += 1
+                    self._next_read_ms = sent_ms + self._interval_ms + READ_DELAY_MS
             if of_round == self._round:
                 on_answer(answer)
 
@@ -110,11 +112,9 @@ class NativeHeartbeatSender:
         self._next_read_ms = self._clock.monotonic_ms() + interval_ms + READ_DELAY_MS
         return True
 
-    def _on_in_band(
-        self, of_round: int, on_answer: OnHeartbeat, answer: HeartbeatResponse | BaseException
-    ) -> None:
+    def _on_in_band(self, of_round: int, on_answer: OnHeartbeat, answer: Any) -> None:
         on_answer(answer)
-        if of_round == self._round and isinstance(answer, HeartbeatResponse) and self._begin_native():
+        if of_round == self._round and not isinstance(answer, BaseException) and self._begin_native():
             self._in_band.end()
 
     def polled(self, deadline_ms: float) -> None:
@@ -125,9 +125,11 @@ class NativeHeartbeatSender:
     def end(self) -> None:
         """See :class:`HeartbeatSender`."""
         self._round += 1
-        self._begun = None
+        was_native, self._begun = self.is_native, None
         self._next_read_ms = math.inf
         self._heartbeat.end()
+        self.has_dropped_answer = was_native and self._heartbeat.sent_count > self._accounted
+        self._accounted = self._heartbeat.sent_count
         self._in_band.end()
 
     def due_ms(self, now_ms: float) -> float:

@@ -334,6 +334,13 @@ class OffsetCommits(GroupRequests):
             case errors.RebalanceInProgressError():
                 self._membership.request_rejoin("a commit failed because the group is rebalancing")
                 return errors.RebalanceInProgressError(REBALANCING)
+            case errors.StaleMemberEpochError():
+                stale = errors.CommitFailedError(
+                    f"the epoch of this member of group {self._group_id!r} has changed since the commit was "
+                    "sent: nothing was committed. Commit again the partitions that are still assigned"
+                )
+                stale.__cause__ = error
+                return stale
             case errors.FencedInstanceIdError() if not is_current:
                 return self._out_of_date()
             case errors.UnknownMemberIdError() | errors.IllegalGenerationError():

@@ -28,6 +28,8 @@ FIRST_VERSION_BY_ID = 10
 #: (KIP-447).
 _FIRST_VERSION_BY_GROUP = 8
 _FIRST_VERSION_STABLE = 7
+#: First OffsetFetch version with a member epoch (KIP-848).
+_FIRST_VERSION_WITH_EPOCH = 9
 _NO_OFFSET = -1
 #: Maximum number of partitions in a log line or message.
 _MOST_SHOWN = 10
@@ -156,9 +158,12 @@ def _unauthorized(topics: Iterable[str]) -> BrokerResponseError:
 
 # ---- Fetch -----------------------------------------------------------------------------------------------
 def fetch_request(
-    group_id: str, partitions: Iterable[TopicPartition], topics: Topics
+    group_id: str, partitions: Iterable[TopicPartition], topics: Topics, generation: Generation
 ) -> RequestBuilder[OffsetFetchResponse]:
     """Return an OffsetFetch request for one group.
+
+    From version 9, the request contains the member id and member epoch of ``generation``, if it has them, so
+    that a member that was fenced gets no offsets (KIP-848).
 
     From version 7, the request requires stable offsets, because the offset of a pending transactional commit
     may still change. Kafka's consumer requires them for every isolation level, too.
@@ -178,8 +183,11 @@ def fetch_request(
                 ],
                 require_stable=require_stable,
             )
+        is_member = version >= _FIRST_VERSION_WITH_EPOCH and not generation.was_reset()
         group = OffsetFetchRequest.OffsetFetchRequestGroup(
             group_id=group_id,
+            member_id=generation.member_id if is_member else None,
+            member_epoch=generation.generation_id if is_member else -1,
             topics=[
                 OffsetFetchRequest.OffsetFetchRequestTopics(
                     name=name, topic_id=topics.id_of(name), partition_indexes=numbers

@@ -26,6 +26,7 @@ class GroupSettings:
     request_timeout_ms: float = 30_000
     client_rack: str | None = None
     exclude_internal_topics: bool = True
+    group_remote_assignor: str | None = None
 
     @classmethod
     def of(cls, config: Config) -> GroupSettings:
@@ -41,6 +42,7 @@ class GroupSettings:
             request_timeout_ms=config["request_timeout_ms"],
             client_rack=config["client_rack"] or None,
             exclude_internal_topics=config["exclude_internal_topics"],
+            group_remote_assignor=config.get("group_remote_assignor"),
         )
 
     @property
