@@ -375,7 +375,7 @@ class ModelMetadata:
         self._epochs = {}
 
     # Metadata
-    def request_update(self):
+    def request_update(self, *, reset_equivalent_backoff=False):
         self.update_requests += 1
         return self.update_version
 
@@ -472,6 +472,9 @@ class ModelMetadata:
 
     def topic_id(self, topic):
         return self.cluster.topic_id(topic) if self.cluster.fetch_version >= FIRST_VERSION_BY_ID else None
+
+    def topic_name(self, topic_id):
+        return next((topic for topic in self.topics if self.topic_id(topic) == topic_id), None)
 
     def partitions_for_topic(self, topic):
         found = tuple(tp.partition for tp in self._known if tp.topic == topic)

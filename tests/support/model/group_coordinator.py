@@ -10,6 +10,7 @@ from collections import defaultdict, deque
 from contextlib import contextmanager
 
 from model.committed import ModelOffsets
+from model.consumer_group_coordinator import ModelConsumerGroup
 
 from kafkacore.consumer.listener import ConsumerRebalanceListener
 from kafkacore.coordinator.protocol import (
@@ -20,6 +21,7 @@ from kafkacore.coordinator.protocol import (
     encode_assignment,
     encode_subscription,
 )
+from kafkacore.protocol.generated.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kafkacore.protocol.generated.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kafkacore.protocol.generated.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kafkacore.protocol.generated.join_group import JoinGroupRequest, JoinGroupResponse
@@ -62,6 +64,8 @@ class ModelCoordinator:
         self.errors = defaultdict(deque)
         #: Assignments that our member sent as the leader, by member id.
         self.handed_in = {}
+        #: The group in the protocol of KIP-848.
+        self.consumers = ModelConsumerGroup(cluster)
         self.offsets = ModelOffsets(lambda: {tp.topic for tp in cluster.logs}, cluster.topic_id)
 
     @property
@@ -100,6 +104,7 @@ class ModelCoordinator:
             JoinGroupRequest: self._join,
             SyncGroupRequest: self._sync,
             HeartbeatRequest: lambda request, code: HeartbeatResponse(error_code=code),
+            ConsumerGroupHeartbeatRequest: self.consumers.answer,
             LeaveGroupRequest: lambda request, code: LeaveGroupResponse(error_code=code),
             OffsetCommitRequest: self.offsets.commit,
             OffsetFetchRequest: self.offsets.fetch,

@@ -614,7 +614,7 @@ def test_lag_of_what_is_not_fetched_is_asked_for_once_and_known_after_a_poll(mak
         {"session_timeout_ms": 2**31},
         {"session_timeout_ms": 3000},
         {"heartbeat_interval_ms": 0},
-        {"group_protocol": "consumer"},
+        {"group_protocol": "streams"},
         {"group_protocol": "none"},
         {"interceptors": ["none"]},
     ],

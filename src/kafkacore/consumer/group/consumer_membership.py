@@ -423,7 +423,7 @@ class ConsumerMembership:
         self.wake_background()
 
     def end_heartbeats(self) -> None:
-        """Stop plain heartbeats, because there is something to report, or nobody to report to."""
+        """Stop plain heartbeats, because there is something to report, or no coordinator."""
         if self._plain_for is None:
             return
         self._plain_for = None
