@@ -112,9 +112,9 @@ class ConsumerConfig(ClientConfig, total=False):
     """Function that is called after each automatic commit, and after `commit_async()` without a callback,
     with the offsets and the error (`None` on success)."""
 
-    group_protocol: Literal["classic"]
-    """Protocol of group membership. Only `classic` is supported. The protocol `consumer` of KIP-848 is
-    refused."""
+    group_protocol: Literal["classic", "consumer"]
+    """Protocol of group membership. With `classic` a member of the group assigns the partitions. With
+    `consumer` the broker does (KIP-848), which needs Apache Kafka 4.0 or newer."""
 
     partition_assignment_strategy: object
     """How the group assigns partitions to its members: one assignor or several, by class, object or name
