@@ -55,8 +55,9 @@ logger = logging.getLogger(__name__)
 
 _State = ConsumerMemberState
 _REBALANCING = (_State.JOINING, _State.RECONCILING, _State.ACKNOWLEDGING)
-#: Errors after which the member releases its partitions and joins again.
-_FENCED = (errors.FencedMemberEpochError, errors.UnknownMemberIdError)
+#: Errors after which the member releases its partitions and joins again. The last one means that the
+#: coordinator has lost the whole group.
+_FENCED = (errors.FencedMemberEpochError, errors.UnknownMemberIdError, errors.GroupIdNotFoundError)
 
 
 class ConsumerMembership:
@@ -202,7 +203,7 @@ class ConsumerMembership:
             self._join()
         if self.state is _State.RECONCILING:
             error = self._reconcile() or error
-        if self.finder.advance() and not self._is_closed:
+        if not self._is_closed and self.finder.advance():
             self._beat(self.clock.monotonic_ms())
         if error is not None:
             raise error
