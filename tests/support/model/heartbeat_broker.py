@@ -11,6 +11,7 @@ from typing import Any, Self
 from kafkacore.network import FrameReader
 from kafkacore.protocol import ApiKey, decode_request, encode_response
 from kafkacore.protocol.generated.api_versions import ApiVersionsResponse
+from kafkacore.protocol.generated.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from kafkacore.protocol.generated.heartbeat import HeartbeatResponse
 from kafkacore.protocol.generated.metadata import MetadataResponse
 
@@ -92,12 +93,27 @@ class HeartbeatBroker:
             response: Any = HeartbeatResponse(
                 error_code=self.errors.popleft() if self.errors else 0, throttle_time_ms=self.throttle_time_ms
             )
+        elif header.request_api_key == ApiKey.CONSUMER_GROUP_HEARTBEAT:
+            self.beats.append((header, message))
+            if self.is_silent:
+                return None
+            response = ConsumerGroupHeartbeatResponse(
+                error_code=self.errors.popleft() if self.errors else 0,
+                member_id=message.member_id,
+                member_epoch=message.member_epoch,
+                throttle_time_ms=self.throttle_time_ms,
+            )
         elif header.request_api_key == ApiKey.METADATA:
             host, port = self.address
             broker = MetadataResponse.MetadataResponseBroker(node_id=NODE_ID, host=host, port=port)
             response = MetadataResponse(brokers=[broker], cluster_id="c", controller_id=NODE_ID)
         else:
-            newest = {ApiKey.API_VERSIONS: 3, ApiKey.METADATA: 9, ApiKey.HEARTBEAT: self._heartbeat_version}
+            newest = {
+                ApiKey.API_VERSIONS: 3,
+                ApiKey.METADATA: 9,
+                ApiKey.HEARTBEAT: self._heartbeat_version,
+                ApiKey.CONSUMER_GROUP_HEARTBEAT: 1,
+            }
             response = ApiVersionsResponse(
                 api_keys=[
                     ApiVersionsResponse.ApiVersion(api_key=key, min_version=0, max_version=version)

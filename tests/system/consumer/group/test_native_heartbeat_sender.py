@@ -11,11 +11,17 @@ from kafkacore.consumer.consumer_network_client import ConsumerNetworkClient
 from kafkacore.consumer.group.native_heartbeat_sender import READ_DELAY_MS, NativeHeartbeatSender
 from kafkacore.consumer.group_metrics import NoGroupMetrics
 from kafkacore.errors import KafkaConnectionError
+from kafkacore.network.heartbeat_event import HeartbeatEvent
+from kafkacore.protocol.generated.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from kafkacore.protocol.generated.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kafkacore.structs import Node
 
 LONG_MS = 120_000.0
 REQUEST = HeartbeatRequest(group_id="g", generation_id=5, member_id="m")
+CONSUMER_REQUEST = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=5)
 
 
 class Counted(NoGroupMetrics):
@@ -45,8 +51,8 @@ class Sender:
     def connect(self):
         self.poll_until(lambda: self.client.client.ready(self.node, SYSTEM_CLOCK.monotonic_ms()))
 
-    def begin(self, interval_ms=5.0, session_timeout_ms=LONG_MS):
-        self.heartbeats.begin(self.node, REQUEST, interval_ms, session_timeout_ms, self.answers.append)
+    def begin(self, interval_ms=5.0, session_timeout_ms=LONG_MS, request=REQUEST):
+        self.heartbeats.begin(self.node, request, interval_ms, session_timeout_ms, self.answers.append)
 
     def poll_until(self, condition):
         def step() -> None:
@@ -183,3 +189,37 @@ def test_no_beat_comes_behind_the_poll_deadline(sender, broker):
 def test_a_wakeup_ends_the_wait(sender):
     sender.heartbeats.wakeup()
     sender.heartbeats.wait(float("inf"))
+
+
+def test_heartbeats_of_kip_848_are_sent_natively_too(sender, broker):
+    sender.connect()
+    sender.begin(request=CONSUMER_REQUEST, session_timeout_ms=float("inf"))
+    assert sender.heartbeats.is_native
+    sender.poll_until(lambda: len(sender.answers) >= 3)
+    assert all(isinstance(each, ConsumerGroupHeartbeatResponse) for each in sender.answers)
+    assert {(each.error_code, each.member_epoch) for each in sender.answers} == {(0, 5)}
+
+
+def test_an_error_of_kip_848_is_found_without_reading_it(sender, broker):
+    sender.connect()
+    broker.errors.append(110)
+    sender.begin(request=CONSUMER_REQUEST)
+    native = sender.heartbeats._heartbeat
+    eventually(lambda: HeartbeatEvent.ERROR_ANSWER in native.run(BUDGET_MS))
+    assert native.error_code == 110
+    sender.poll_until(lambda: sender.answers)
+    assert sender.answers[0].error_code == 110
+
+
+def test_a_response_that_ends_before_it_is_read_counts_as_dropped(sender, broker):
+    sender.connect()
+    sender.begin()
+    sender.poll_until(lambda: sender.answers)
+    broker.is_silent = True
+    sent = sender.heartbeats._heartbeat.sent_count
+    eventually(lambda: sender.heartbeats._heartbeat.sent_count > sent)
+    sender.heartbeats.end()
+    assert sender.heartbeats.has_dropped_answer
+    sender.begin(interval_ms=LONG_MS)
+    sender.heartbeats.end()
+    assert not sender.heartbeats.has_dropped_answer
