@@ -215,6 +215,10 @@ CONSUMER_SETTINGS: Final = table(
     setting("group_protocol", "classic", _group_protocol,
             "Protocol of group membership. With `classic` a member of the group assigns the partitions. "
             "With `consumer` the broker does (KIP-848), which needs Apache Kafka 4.0 or newer."),
+    setting("group_remote_assignor", None, text_or_none,
+            "Name of the broker's assignor, such as `uniform` or `range`, with "
+            "`group_protocol=\"consumer\"`. With `None` the broker uses the first one of its "
+            "`group.consumer.assignors`."),
     setting("partition_assignment_strategy", _STRATEGY, _strategy,
             "How the group assigns partitions to its members: one assignor or several, by class, "
             "object or name (`range`, `roundrobin`, `sticky`, `cooperative-sticky`). The group "

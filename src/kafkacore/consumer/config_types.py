@@ -116,6 +116,10 @@ class ConsumerConfig(ClientConfig, total=False):
     """Protocol of group membership. With `classic` a member of the group assigns the partitions. With
     `consumer` the broker does (KIP-848), which needs Apache Kafka 4.0 or newer."""
 
+    group_remote_assignor: str | None
+    """Name of the broker's assignor, such as `uniform` or `range`, with `group_protocol="consumer"`. With
+    `None` the broker uses the first one of its `group.consumer.assignors`."""
+
     partition_assignment_strategy: object
     """How the group assigns partitions to its members: one assignor or several, by class, object or name
     (`range`, `roundrobin`, `sticky`, `cooperative-sticky`). The group uses the first one that all members

@@ -42,7 +42,7 @@ class GroupSettings:
             request_timeout_ms=config["request_timeout_ms"],
             client_rack=config["client_rack"] or None,
             exclude_internal_topics=config["exclude_internal_topics"],
-            group_remote_assignor=config.get("group_remote_assignor"),
+            group_remote_assignor=config["group_remote_assignor"] or None,
         )
 
     @property

@@ -198,6 +198,7 @@ def test_a_fenced_member_reads_again_from_the_commit(make):
     assert consumer.listener.take()[1] == ("lost", {A0, A1})
 
 
+@pytest.mark.kafka("CommitRequestManagerTest.testCommitSyncFailsWithCommitFailedExceptionOnStaleMemberEpoch")
 def test_a_commit_with_a_stale_epoch_fails_and_keeps_the_membership(make):
     consumer = make(enable_auto_commit=False)
     read(consumer)
@@ -209,6 +210,7 @@ def test_a_commit_with_a_stale_epoch_fails_and_keeps_the_membership(make):
     assert [what for what, _ in consumer.listener.take()] == ["assigned"]
 
 
+@pytest.mark.kafka("CommitRequestManagerTest.testSyncOffsetFetchFailsWithStaleEpochAndRetriesWithNewEpoch")
 @pytest.mark.parametrize("code", [STALE_EPOCH, UNKNOWN_MEMBER])
 def test_committed_offsets_are_fetched_again_after_a_stale_epoch(make, code, monkeypatch):
     consumer = make()

@@ -32,7 +32,7 @@ A0, A1, A2, B0 = (
     TopicPartition("b", 0),
 )
 LOADING, NOT_AVAILABLE, NOT_COORDINATOR, UNKNOWN_MEMBER, GROUP_AUTH, TOPIC_AUTH = 14, 15, 16, 25, 30, 29
-UNSUPPORTED_VERSION, INVALID_REQUEST, MAX_SIZE, FENCED_INSTANCE = 35, 42, 81, 82
+UNSUPPORTED_VERSION, INVALID_REQUEST, GROUP_NOT_FOUND, MAX_SIZE, FENCED_INSTANCE = 35, 42, 69, 81, 82
 FENCED_EPOCH, UNRELEASED, ASSIGNOR = 110, 111, 112
 
 
@@ -132,6 +132,9 @@ def test_nothing_is_sent_before_a_poll_or_without_a_subscription(make):
     assert member.membership.background_turn(member.clock.monotonic_ms()) == math.inf
 
 
+@pytest.mark.kafka(
+    "ConsumerMembershipManagerTest.testMemberJoiningCallsRebalanceListenerWhenReceivingEmptyAssignment"
+)
 def test_an_empty_assignment_is_delivered_and_acknowledged(make):
     member = make()
     member.consumers.target = set()
@@ -526,7 +529,7 @@ def test_a_ctrl_c_in_the_listener_loses_no_step(make):
     "ConsumerMembershipManagerTest.testFencingWhenStateIsStable",
     "ConsumerHeartbeatRequestManagerTest.testHeartbeatResponseOnErrorHandling",
 )
-@pytest.mark.parametrize("code", [FENCED_EPOCH, UNKNOWN_MEMBER])
+@pytest.mark.parametrize("code", [FENCED_EPOCH, UNKNOWN_MEMBER, GROUP_NOT_FOUND])
 def test_a_fenced_member_loses_its_partitions_and_joins_again(make, code):
     member = make().join("a")
     member.group.errors[ConsumerGroupHeartbeatRequest].append(code)
@@ -538,6 +541,9 @@ def test_a_fenced_member_loses_its_partitions_and_joins_again(make, code):
     assert member.state is State.STABLE
 
 
+@pytest.mark.kafka(
+    "ConsumerHeartbeatRequestManagerTest.testFencedMemberStopHeartbeatUntilItReleasesAssignmentToRejoin"
+)
 def test_a_member_fenced_in_the_background_releases_in_the_next_poll(make):
     member = make().join("a")
     member.group.errors[ConsumerGroupHeartbeatRequest].append(FENCED_EPOCH)
@@ -549,6 +555,9 @@ def test_a_member_fenced_in_the_background_releases_in_the_next_poll(make):
     assert [call for call, _ in member.listener.take()] == ["lost", "assigned"]
 
 
+@pytest.mark.kafka(
+    "ConsumerMembershipManagerTest.testDelayedReconciliationResultDiscardedAfterCommitIfMemberRejoins"
+)
 def test_a_member_fenced_while_it_reconciles_drops_the_reconciliation(make):
     commits = Commits()
     commits.is_enabled = False
@@ -566,6 +575,9 @@ def test_a_member_fenced_while_it_reconciles_drops_the_reconciliation(make):
     assert member.listener.take() == []
 
 
+@pytest.mark.kafka(
+    "ConsumerMembershipManagerTest.testDelayedReconciliationResultDiscardedAfterPartitionsRevokedCallbackIfMemberRejoins"
+)
 def test_a_member_fenced_during_the_callback_does_not_acknowledge(make):
     member = make().join("a")
     member.consumers.assign(A0)
@@ -657,7 +669,6 @@ def test_an_unauthorized_topic_is_raised_once_and_retried(make):
 
 
 # ---- The coordinator ------------------------------------------------------------------------------------
-@pytest.mark.kafka("ConsumerHeartbeatRequestManagerTest.testNotCoordinator")
 @pytest.mark.parametrize("code", [NOT_AVAILABLE, NOT_COORDINATOR])
 def test_a_moved_coordinator_is_found_and_told_everything(make, code):
     member = make(node_count=2).join("a")
@@ -684,6 +695,23 @@ def test_a_lost_connection_keeps_the_partitions(make):
     assert member.poll()
     assert member.listener.take() == []
     assert member.consumers.news[-1].member_epoch == 1
+
+
+@pytest.mark.kafka("ConsumerHeartbeatRequestManagerTest.testConsumerAcksReconciledAssignmentAfterAckLost")
+def test_a_lost_acknowledgement_is_sent_again(make):
+    member = make().join("a")
+    member.consumers.assign(A0)
+    member.clock.advance(member.consumers.interval_ms)
+    while member.state is not State.RECONCILING:
+        member.turn()
+    member.cluster.held.add(ConsumerGroupHeartbeatRequest)
+    settle(member)
+    assert (member.assigned, member.consumers.owned) == ({A0}, {A0, A1, A2})
+    with member.group.lost():
+        settle(member)
+    member.cluster.held.clear()
+    assert member.poll()
+    assert (member.consumers.owned, member.state) == ({A0}, State.STABLE)
 
 
 def test_a_loading_coordinator_is_asked_again_after_a_pause(make):
@@ -757,6 +785,7 @@ def test_leaving_while_joining_leaves_too(make):
     assert member.listener.take() == []
 
 
+@pytest.mark.kafka("ConsumerMembershipManagerTest.testLeaveGroupWhenMemberFenced")
 def test_a_fenced_member_that_leaves_loses_its_partitions(make):
     member = make().join("a")
     member.group.errors[ConsumerGroupHeartbeatRequest].append(FENCED_EPOCH)
@@ -767,6 +796,7 @@ def test_a_fenced_member_that_leaves_loses_its_partitions(make):
     assert (len(member.consumers.beats), member.state) == (count, State.UNSUBSCRIBED)
 
 
+@pytest.mark.kafka("ConsumerMembershipManagerTest.testFencingWhenStateIsPrepareLeaving")
 def test_a_member_fenced_while_it_leaves_sends_no_leave(make):
     member = make().join("a")
 
@@ -826,7 +856,8 @@ def test_a_listener_that_leaves_in_revoked_is_called_once(make):
 # ---- The poll interval ----------------------------------------------------------------------------------
 @pytest.mark.kafka(
     "ConsumerHeartbeatRequestManagerTest.testPollTimerExpiration",
-    "ConsumerMembershipManagerTest.testTransitionToStaleAndRejoin",
+    "ConsumerMembershipManagerTest.testStaleMemberDoesNotSendHeartbeatAndAllowsTransitionToJoiningToRecover",
+    "ConsumerMembershipManagerTest.testTransitionToLeavingWhileStableDueToStaleMember",
 )
 @pytest.mark.parametrize(("instance", "epoch"), [(None, -1), ("i1", -2)])
 def test_a_member_that_does_not_poll_leaves_and_joins_again(make, instance, epoch):
