@@ -222,8 +222,8 @@ class ConsumerMembership:
         return error
 
     def _join(self) -> None:
-        self._become(_State.JOINING)
         self._begin_incarnation()
+        self._become(_State.JOINING)
         self.topics.joined()
         self._failures = 0
         self._retry_at_ms = -math.inf
@@ -388,17 +388,23 @@ class ConsumerMembership:
     def _send(self, node: Node, now_ms: float) -> None:
         self.end_heartbeats()
         is_joining = self.state is _State.JOINING
-        request = self._fields.next(
-            self._member_id, self._epoch, self.reconciliation.current, is_joining=is_joining
-        )
-        if self.state is _State.ACKNOWLEDGING:
-            self._become(_State.STABLE if self.reconciliation.is_reconciled else _State.RECONCILING)
-        self._in_flight = True
+        try:
+            self._in_flight = True
+            request = self._fields.next(
+                self._member_id, self._epoch, self.reconciliation.current, is_joining=is_joining
+            )
+            self.client.send(node, request).add_callbacks(
+                partial(self._on_response, node, self._incarnation),
+                partial(self._on_failure, node, self._incarnation),
+            )
+            if self.state is _State.ACKNOWLEDGING:
+                self._become(_State.STABLE if self.reconciliation.is_reconciled else _State.RECONCILING)
+        except BaseException:
+            # A Ctrl-C may have come before the request was queued.
+            self._in_flight = False
+            self._fields.reset()
+            raise
         self.metrics.heartbeat_sent(now_ms)
-        self.client.send(node, request).add_callbacks(
-            partial(self._on_response, node, self._incarnation),
-            partial(self._on_failure, node, self._incarnation),
-        )
         self.wake_background()
 
     def _keep_alive(self, node: Node) -> None:
@@ -635,9 +641,9 @@ class ConsumerMembership:
         """See ``GroupMembership``."""
         error: Exception | None = None
         is_lost = not self.state.is_member or self._epoch <= JOIN_EPOCH
-        if self.state.is_member and self.state is not _State.PREPARE_LEAVING:
-            self._become(_State.PREPARE_LEAVING)
         try:
+            if self.state.is_member:
+                self._become(_State.PREPARE_LEAVING)
             if self._subscriptions.has_auto_assigned_partitions():
                 error = self.reconciliation.release(is_lost=is_lost)
         finally:
@@ -656,20 +662,24 @@ class ConsumerMembership:
 
     def _send_leave(self, reason: str, then: ConsumerMemberState) -> None:
         """Send the heartbeat that leaves the group, once and without waiting for its response."""
-        self._become(_State.LEAVING)
-        node = self.finder.node()
-        self._begin_incarnation()
-        if node is None:
-            logger.info(
-                "group %r: member %r cannot leave because the coordinator is not known. Its session expires",
-                self.settings.group_id,
-                self._member_id,
-            )
-        else:
-            logger.info("group %r: member %r leaves: %s", self.settings.group_id, self._member_id, reason)
-            self._leave_future = self.client.send(node, self._fields.leave(self._member_id))
-            self._leave_future.add_callbacks(_left, _not_left)
-        self._become(then)
+        try:
+            self._become(_State.LEAVING)
+            node = self.finder.node()
+            self._begin_incarnation()
+            if node is None:
+                logger.info(
+                    "group %r: member %r cannot leave because the coordinator is not known. Its session "
+                    "expires",
+                    self.settings.group_id,
+                    self._member_id,
+                )
+            else:
+                logger.info("group %r: member %r leaves: %s", self.settings.group_id, self._member_id, reason)
+                self._leave_future = self.client.send(node, self._fields.leave(self._member_id))
+                self._leave_future.add_callbacks(_left, _not_left)
+        finally:
+            # Leave this state even after a Ctrl-C, because nothing would send the request again.
+            self._become(then)
         self.client.poll_no_wakeup(0)
 
     def close(self, timer: Timer) -> None:

@@ -142,13 +142,14 @@ class Reconciliation:
         is_unchanged = self.current != NO_ASSIGNMENT and resolved.partitions == self.current.partitions
         if is_unchanged and not self._undelivered:
             return False
-        self._resolved = resolved
         self._began_ms = now_ms
         revoked = self._subscriptions.assigned_partitions().difference(self._named(resolved))
         # Return no more records of these partitions, so that no position gets ahead of the committed offset.
         self._subscriptions.mark_pending_revocation(revoked)
         if self.commits is not None:
             self._commit.begin(self.commits, now_ms, self._settings.rebalance_timeout_ms)
+        # Set this last, so that a Ctrl-C does not skip the commit.
+        self._resolved = resolved
         return True
 
     def _acknowledges_unresolved(self) -> bool:

@@ -524,6 +524,43 @@ def test_a_ctrl_c_in_the_listener_loses_no_step(make):
     assert not member.membership.calls.is_running
 
 
+@pytest.mark.parametrize("is_queued", [False, True])
+def test_a_ctrl_c_while_a_heartbeat_is_sent_loses_nothing(make, is_queued, monkeypatch):
+    member = make().subscribe("a")
+    send = member.client.send
+
+    def interrupted(node, request, **options):
+        if not isinstance(request, ConsumerGroupHeartbeatRequest):
+            return send(node, request, **options)
+        monkeypatch.undo()
+        if is_queued:
+            send(node, request, **options)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(member.client, "send", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        settle(member)
+    assert member.poll()
+    assert member.assigned == member.consumers.owned == {A0, A1, A2}
+
+
+def test_a_ctrl_c_while_leaving_allows_another_subscription(make, monkeypatch):
+    member = make().join("a")
+    send = member.client.send
+
+    def interrupted(node, request, **options):
+        monkeypatch.undo()
+        send(node, request, **options)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(member.client, "send", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        member.membership.leave("unsubscribed")
+    assert member.state is State.UNSUBSCRIBED
+    member.subscriptions.unsubscribe()
+    assert member.join("b").assigned == {B0}
+
+
 # ---- Fencing --------------------------------------------------------------------------------------------
 @pytest.mark.kafka(
     "ConsumerMembershipManagerTest.testFencingWhenStateIsStable",
