@@ -94,6 +94,8 @@ class ConsumerNetworkClient:
         #: Requests without a response yet, and those whose response a Ctrl-C may have discarded.
         self._open: dict[RequestFuture[ClientResponse], ClientRequest] = {}
         self._interrupted: dict[RequestFuture[ClientResponse], ClientRequest] = {}
+        #: Number of polls that a Ctrl-C has interrupted, each of which may have lost a heartbeat's response.
+        self.interrupted_count = 0
         self._wakeup = False
         self._wakeup_enabled = True
         self._is_closing = False
@@ -385,6 +387,7 @@ class ConsumerNetworkClient:
 
     def _mark_interrupted(self) -> None:
         """After a Ctrl-C during network I/O, mark all open requests, because any response may be lost."""
+        self.interrupted_count += 1
         self._open = self._still_open()
         self._interrupted = dict(self._open)
 

@@ -127,6 +127,8 @@ class ConsumerMembership:
         self._interval_ms = settings.heartbeat_interval_ms
         #: Whether a heartbeat that is not plain is in flight.
         self._in_flight = False
+        #: Interrupted polls up to the last heartbeat with all fields.
+        self._interrupted_count = 0
         #: Failed heartbeats since the last response without an error, and when to send the next one.
         self._failures = 0
         self._retry_at_ms = -math.inf
@@ -362,6 +364,10 @@ class ConsumerMembership:
         node = self.finder.node()
         if node is None or not self.state.is_member:
             return
+        if self._interrupted_count != self.client.interrupted_count:
+            # A response with an assignment may have been lost, which the broker repeats only on request.
+            self._interrupted_count = self.client.interrupted_count
+            self._fields.reset()
         if self._plain_for is not None and self.heartbeats.session_expired(now_ms):
             self.coordinator_failed("it has not answered a heartbeat in time")
             return

@@ -153,9 +153,13 @@ class NativeHeartbeatSender:
         """See :class:`HeartbeatSender`.
 
         While heartbeats are native, a response counts even before it is read. The session also expires if a
-        heartbeat is not answered within the request timeout.
+        heartbeat is not answered within the request timeout, or if the connection was closed and a Ctrl-C
+        has kept the sender from learning of it.
         """
-        return self._heartbeat.is_silent if self._begun is None else self._in_band.session_expired(now_ms)
+        if self._begun is not None:
+            return self._in_band.session_expired(now_ms)
+        is_cut = self._next_read_ms != math.inf and not self._heartbeat.is_attached
+        return is_cut or self._heartbeat.is_silent
 
     def wait(self, timeout_ms: float) -> None:
         """See :class:`HeartbeatSender`."""
