@@ -114,8 +114,10 @@ class CoordinatorFinder:
             self._try_later(error)
             return RequestFuture.failure(error)
         answer = self._client.send(node, coordinator_request(self._key, self._key_type))
-        self._search = found = answer.compose(self._on_answer)
+        found = answer.compose(self._on_answer)
         found.add_callbacks(self._on_found, self._on_failure)
+        # Set this last: after a Ctrl-C before the callbacks are added, nothing would reset it.
+        self._search = found
         return found
 
     def _on_answer(self, response: ClientResponse, future: RequestFuture[None]) -> None:

@@ -544,25 +544,22 @@ def test_a_ctrl_c_while_a_heartbeat_is_sent_loses_nothing(make, is_queued, monke
     assert member.assigned == member.consumers.owned == {A0, A1, A2}
 
 
-def test_a_ctrl_c_while_a_response_is_read_asks_for_the_assignment_again(make, monkeypatch):
+def test_a_ctrl_c_in_a_poll_makes_the_member_report_everything_again(make, monkeypatch):
     member = make().join("a")
-    member.consumers.assign(A0)
-    member.clock.advance(member.consumers.interval_ms)
-    member.turn()
-    poll = member.network.poll
+    news = len(member.consumers.news)
 
-    def lost(timeout_ms, now_ms):
+    def interrupted(timeout_ms, now_ms):
         monkeypatch.undo()
-        for request in member.network._in_flight:
-            request.callback = None
-        poll(timeout_ms, now_ms)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(member.network, "poll", lost)
+    monkeypatch.setattr(member.network, "poll", interrupted)
     with pytest.raises(KeyboardInterrupt):
         member.turn()
+    member.clock.advance(100)
     settle(member)
-    assert member.assigned == member.consumers.owned == {A0}
+    (report,) = member.consumers.news[news:]
+    assert (report.member_epoch, report.subscribed_topic_names) == (1, ["a"])
+    assert len(report.topic_partitions) == 1
 
 
 def test_a_ctrl_c_while_leaving_allows_another_subscription(make, monkeypatch):
