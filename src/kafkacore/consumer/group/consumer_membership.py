@@ -367,6 +367,7 @@ class ConsumerMembership:
         if self._interrupted_count != self.client.interrupted_count:
             # A response with an assignment may have been lost, which the broker repeats only on request.
             self._interrupted_count = self.client.interrupted_count
+            self._in_flight = False
             self._fields.reset()
         if self._plain_for is not None and self.heartbeats.session_expired(now_ms):
             self.coordinator_failed("it has not answered a heartbeat in time")
