@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kafkacore.consumer import ConsumerRebalanceListener as ConsumerRebalanceListener
     from kafkacore.consumer import ConsumerRecord as ConsumerRecord
     from kafkacore.consumer import KafkaConsumer as KafkaConsumer
+    from kafkacore.consumer import SubscriptionPattern as SubscriptionPattern
     from kafkacore.producer import KafkaProducer as KafkaProducer
     from kafkacore.producer import ProducerInterceptor as ProducerInterceptor
     from kafkacore.producer import ProducerRecord as ProducerRecord
@@ -55,6 +56,7 @@ _MODULE_OF = {
     "ProducerInterceptor": "kafkacore.producer",
     "ProducerRecord": "kafkacore.producer",
     "Serializer": "kafkacore.serializer",
+    "SubscriptionPattern": "kafkacore.consumer",
     "TopicPartition": "kafkacore.structs",
     "TopicPartitionReplica": "kafkacore.structs",
 }

@@ -6,6 +6,7 @@ from kafkacore.consumer.hold import Hold
 from kafkacore.consumer.interceptors import ConsumerInterceptor
 from kafkacore.consumer.kafka_consumer import KafkaConsumer
 from kafkacore.consumer.listener import AsyncConsumerRebalanceListener, ConsumerRebalanceListener
+from kafkacore.consumer.subscription_pattern import SubscriptionPattern
 
 __all__ = [
     "AsyncConsumerRebalanceListener",
@@ -15,4 +16,5 @@ __all__ = [
     "Hold",
     "KafkaConsumer",
     "RecordDeserializationError",
+    "SubscriptionPattern",
 ]

@@ -106,6 +106,25 @@ def _strategy(name: str, value: object) -> object:
     return value
 
 
+#: Settings that have no meaning with a group protocol, and why.
+_WITHOUT_MEANING: Final = {
+    "consumer": {
+        "session_timeout_ms": "the broker decides (group.consumer.session.timeout.ms)",
+        "heartbeat_interval_ms": "the broker decides (group.consumer.heartbeat.interval.ms)",
+        "partition_assignment_strategy": "the broker assigns the partitions; use group_remote_assignor",
+    },
+    "classic": {"group_remote_assignor": "a member of the group assigns the partitions"},
+}
+
+
+def _refuse_settings_without_meaning(given: Mapping[str, object], protocol: str) -> None:
+    for name, reason in _WITHOUT_MEANING[protocol].items():
+        if given.get(name) not in (None, ""):
+            raise KafkaConfigurationError(
+                f"{name} cannot be set with group_protocol={protocol!r}: {reason}. Leave the setting out"
+            )
+
+
 @checks('Literal["classic", "consumer"]')
 def _group_protocol(name: str, value: object) -> str:
     return one_of("classic", "consumer")(name, value.lower() if isinstance(value, str) else value)
@@ -222,7 +241,8 @@ CONSUMER_SETTINGS: Final = table(
     setting("partition_assignment_strategy", _STRATEGY, _strategy,
             "How the group assigns partitions to its members: one assignor or several, by class, "
             "object or name (`range`, `roundrobin`, `sticky`, `cooperative-sticky`). The group "
-            "uses the first one that all members support."),
+            "uses the first one that all members support. It cannot be set with "
+            "`group_protocol=\"consumer\"`: use `group_remote_assignor`."),
     setting("max_poll_interval_ms", 300_000, _int32_ms,
             "Longest time between two calls of `poll()`, in milliseconds. After that time the "
             "consumer leaves the group, and its partitions are assigned to other members. Raise "
@@ -231,12 +251,14 @@ CONSUMER_SETTINGS: Final = table(
             "How long the group waits for a heartbeat, in milliseconds, before it considers the "
             "member dead and assigns its partitions to other members. It must be larger than "
             "`heartbeat_interval_ms`, and within the broker's `group.min.session.timeout.ms` and "
-            "`group.max.session.timeout.ms`."),
+            "`group.max.session.timeout.ms`. It cannot be set with `group_protocol=\"consumer\"`: the "
+            "broker's `group.consumer.session.timeout.ms` applies."),
     setting("heartbeat_interval_ms", 3000, _int32_ms,
             "Time between two heartbeats, in milliseconds. A heartbeat shows that the member is "
             "alive, and its response announces rebalances. At most a third of "
             "`session_timeout_ms` is sensible. Heartbeats do not depend on calls of `poll()` and "
-            "do not need the GIL."),
+            "do not need the GIL. It cannot be set with `group_protocol=\"consumer\"`: the broker's "
+            "`group.consumer.heartbeat.interval.ms` applies."),
 )
 # fmt: on
 DEFAULTS: Final = defaults(CONSUMER_SETTINGS)
@@ -251,6 +273,7 @@ def resolve(given: Mapping[str, object]) -> Config:
         If a setting is invalid. The message contains the name and value of the setting, and the valid values.
     """
     config = resolve_settings(CONSUMER_SETTINGS, given)
+    _refuse_settings_without_meaning(given, config["group_protocol"])
     if not config["fetch_max_wait_ms"] < config["request_timeout_ms"]:
         raise KafkaConfigurationError(
             f"request_timeout_ms={config['request_timeout_ms']} must be larger than "

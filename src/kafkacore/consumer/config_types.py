@@ -123,7 +123,7 @@ class ConsumerConfig(ClientConfig, total=False):
     partition_assignment_strategy: object
     """How the group assigns partitions to its members: one assignor or several, by class, object or name
     (`range`, `roundrobin`, `sticky`, `cooperative-sticky`). The group uses the first one that all members
-    support."""
+    support. It cannot be set with `group_protocol="consumer"`: use `group_remote_assignor`."""
 
     max_poll_interval_ms: float
     """Longest time between two calls of `poll()`, in milliseconds. After that time the consumer leaves the
@@ -133,9 +133,11 @@ class ConsumerConfig(ClientConfig, total=False):
     session_timeout_ms: float
     """How long the group waits for a heartbeat, in milliseconds, before it considers the member dead and
     assigns its partitions to other members. It must be larger than `heartbeat_interval_ms`, and within the
-    broker's `group.min.session.timeout.ms` and `group.max.session.timeout.ms`."""
+    broker's `group.min.session.timeout.ms` and `group.max.session.timeout.ms`. It cannot be set with
+    `group_protocol="consumer"`: the broker's `group.consumer.session.timeout.ms` applies."""
 
     heartbeat_interval_ms: float
     """Time between two heartbeats, in milliseconds. A heartbeat shows that the member is alive, and its
     response announces rebalances. At most a third of `session_timeout_ms` is sensible. Heartbeats do not
-    depend on calls of `poll()` and do not need the GIL."""
+    depend on calls of `poll()` and do not need the GIL. It cannot be set with `group_protocol="consumer"`:
+    the broker's `group.consumer.heartbeat.interval.ms` applies."""

@@ -32,9 +32,10 @@ from kafkacore.consumer.guard import ConsumerInUseError, SingleOwnerGuard
 from kafkacore.consumer.hold import Hold
 from kafkacore.consumer.listener import RebalanceListener
 from kafkacore.consumer.offset_fetcher import UNKNOWN_OFFSET
+from kafkacore.consumer.subscription_pattern import SubscriptionPattern
 from kafkacore.consumer.subscription_state import FetchPosition, OffsetResetStrategy
 from kafkacore.consumer.timer import Timer
-from kafkacore.errors import IllegalStateError, NoBrokersAvailable
+from kafkacore.errors import IllegalStateError, KafkaConfigurationError, NoBrokersAvailable
 from kafkacore.record import ColumnBuilder, RecordColumns
 from kafkacore.structs import (
     ConsumerGroupMetadata,
@@ -174,7 +175,7 @@ class KafkaConsumer:
     def subscribe(
         self,
         topics: Iterable[str] = (),
-        pattern: str | re.Pattern[str] | None = None,
+        pattern: str | re.Pattern[str] | SubscriptionPattern | None = None,
         listener: RebalanceListener | None = None,
     ) -> None:
         """Subscribe to ``topics``, or to all existing and future topics that match ``pattern``.
@@ -183,7 +184,8 @@ class KafkaConsumer:
         ----------
         topics, pattern:
             Topic names, or a regular expression that is matched from the start of a topic name. Give one of
-            the two. The new subscription replaces the previous one.
+            the two. The new subscription replaces the previous one. The broker matches a
+            :class:`SubscriptionPattern` against whole names, with ``group_protocol="consumer"``.
         listener:
             Rebalance listener, whose methods :meth:`poll` calls when partitions are assigned, revoked or
             lost.
@@ -192,6 +194,9 @@ class KafkaConsumer:
         ------
         IllegalStateError
             If partitions were assigned with :meth:`assign`.
+        KafkaConfigurationError
+            If ``pattern`` is a :class:`SubscriptionPattern`, and the consumer has no ``group_id`` or uses the
+            classic group protocol.
         TypeError
             If ``listener`` is not a rebalance listener.
         ValueError
@@ -199,11 +204,16 @@ class KafkaConsumer:
         """
         with self._guard:
             self._begin()
+            if isinstance(pattern, SubscriptionPattern):
+                self._check_server_patterns()
             self._engine.subscriptions.subscribe(topics, pattern, listener)
             self._engine.subscription_changed()
 
     def subscription(self) -> set[str] | None:
-        """Return the topics subscribed to, or ``None`` without a subscription."""
+        """Return the topics subscribed to, or ``None`` without a subscription.
+
+        The set is empty with a :class:`SubscriptionPattern`, because only the broker knows the topics.
+        """
         topics = self._engine.subscriptions.subscribed
         return None if topics is None else set(topics)
 
@@ -999,6 +1009,14 @@ class KafkaConsumer:
     def _check_open(self) -> None:
         if self._engine.closed:
             raise IllegalStateError("this KafkaConsumer is closed")
+
+    def _check_server_patterns(self) -> None:
+        if self.config["group_protocol"] != "consumer" or self.config["group_id"] is None:
+            raise KafkaConfigurationError(
+                "subscribe(pattern=SubscriptionPattern(...)) needs a group_id and group_protocol='consumer', "
+                "because the broker matches the pattern. Pass a str or a compiled pattern to match topics in "
+                "the consumer"
+            )
 
     def _timer(self, timeout_ms: float | None) -> Timer:
         return Timer(

@@ -21,6 +21,7 @@ from kafkacore.consumer.listener import (
 from kafkacore.consumer.listener import ConsumerRebalanceListener as ConsumerRebalanceListener
 from kafkacore.consumer.listener import RebalanceListener
 from kafkacore.consumer.offset_reset import OffsetResetStrategy as OffsetResetStrategy
+from kafkacore.consumer.subscription_pattern import SubscriptionPattern
 from kafkacore.errors import IllegalStateError, NoOffsetForPartitionError
 from kafkacore.structs import (
     MAX_TOPIC_NAME_LENGTH,
@@ -35,11 +36,16 @@ class SubscriptionType(Enum):
     NONE = "none"
     AUTO_TOPICS = "topics"
     AUTO_PATTERN = "pattern"
+    AUTO_SERVER_PATTERN = "server pattern"
     USER_ASSIGNED = "assigned"
 
 
 #: Subscription types for which the group or the consumer assigns the partitions, not the user.
-_AUTO = (SubscriptionType.AUTO_TOPICS, SubscriptionType.AUTO_PATTERN)
+_AUTO = (
+    SubscriptionType.AUTO_TOPICS,
+    SubscriptionType.AUTO_PATTERN,
+    SubscriptionType.AUTO_SERVER_PATTERN,
+)
 
 
 class FetchState(Enum):
@@ -174,10 +180,12 @@ class SubscriptionState:
     def subscribe(
         self,
         topics: Iterable[str] = (),
-        pattern: str | re.Pattern[str] | None = None,
+        pattern: str | re.Pattern[str] | SubscriptionPattern | None = None,
         listener: RebalanceListener | None = None,
     ) -> None:
         """Subscribe to ``topics``, or to all topics that match ``pattern``, replacing the subscription.
+
+        The broker resolves a :class:`SubscriptionPattern`, so :attr:`subscription` stays empty.
 
         Raises
         ------
@@ -199,8 +207,13 @@ class SubscriptionState:
             )
         for name in names:
             ensure_valid_topic_name(name)
-        self._set_type(SubscriptionType.AUTO_TOPICS if names else SubscriptionType.AUTO_PATTERN)
-        self.pattern = None if pattern is None else re.compile(pattern)
+        if isinstance(pattern, SubscriptionPattern):
+            self._set_type(SubscriptionType.AUTO_SERVER_PATTERN)
+            self.pattern, self.server_pattern = None, pattern.pattern
+        else:
+            compiled = None if pattern is None else re.compile(pattern)
+            self._set_type(SubscriptionType.AUTO_TOPICS if names else SubscriptionType.AUTO_PATTERN)
+            self.pattern, self.server_pattern = compiled, None
         self.subscription = names
         self.listener = listener
         self._publish()

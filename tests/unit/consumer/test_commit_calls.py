@@ -624,6 +624,33 @@ def test_impossible_settings_of_a_group_are_refused_by_name(make, configs):
         make(**configs)
 
 
+@pytest.mark.parametrize(
+    ("protocol", "name", "value"),
+    [
+        ("consumer", "session_timeout_ms", 45_000),
+        ("consumer", "heartbeat_interval_ms", 3000),
+        ("consumer", "partition_assignment_strategy", "range"),
+        ("CONSUMER", "session_timeout_ms", 45_000),
+        ("classic", "group_remote_assignor", "uniform"),
+    ],
+)
+def test_settings_without_meaning_in_the_protocol_are_refused(make, protocol, name, value):
+    sentence = f"^{name} cannot be set with group_protocol='{protocol.lower()}': "
+    with pytest.raises(KafkaConfigurationError, match=sentence):
+        make(group_protocol=protocol, **{name: value})
+
+
+def test_remote_assignor_is_refused_with_the_default_protocol(make):
+    with pytest.raises(KafkaConfigurationError, match=r"^group_remote_assignor cannot be set"):
+        make(group_remote_assignor="uniform")
+    make(group_remote_assignor=None)
+
+
+def test_settings_of_one_protocol_do_not_disturb_the_other(make):
+    make(group_protocol="consumer", group_remote_assignor="range", max_poll_interval_ms=1000)
+    make(group_protocol="classic", session_timeout_ms=10_000, heartbeat_interval_ms=1000)
+
+
 def test_assignors_go_by_class_object_or_any_name(make):
     java = "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"
     for strategy in (KafkaConsumer.DEFAULT_CONFIG["partition_assignment_strategy"], "range", [java]):

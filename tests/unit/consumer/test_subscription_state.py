@@ -3,6 +3,7 @@
 import pytest
 
 from kafkacore.consumer.listener import ConsumerRebalanceListener
+from kafkacore.consumer.subscription_pattern import SubscriptionPattern
 from kafkacore.consumer.subscription_state import (
     FetchPosition,
     OffsetResetStrategy,
@@ -315,3 +316,51 @@ def test_unvalidated_seek_without_epoch_needs_no_validation(state):
     assert state.is_fetchable(A0)
     state.seek_unvalidated(A0, FetchPosition(5, 1))
     assert state.has_unseen_positions
+
+
+def test_server_pattern_subscribes_to_no_names(state):
+    state.subscribe(pattern=SubscriptionPattern("a.*"))
+    assert state.server_pattern == "a.*"
+    assert state.pattern is None
+    assert state.subscribed == frozenset()
+    assert state.needs_all_topics()
+    assert state.assign_from_subscribed([A0, B0])
+
+
+def test_new_server_pattern_replaces_the_previous_one(state):
+    state.subscribe(pattern=SubscriptionPattern("a.*"))
+    state.subscribe(pattern=SubscriptionPattern("b.*"))
+    assert state.server_pattern == "b.*"
+    state.unsubscribe()
+    assert state.server_pattern is None
+    assert not state.needs_all_topics()
+    state.subscribe(["a"])
+
+
+@pytest.mark.parametrize("other", [{"topics": ["a"]}, {"pattern": "a"}])
+def test_server_pattern_excludes_other_subscriptions(state, other):
+    state.subscribe(pattern=SubscriptionPattern("a"))
+    with pytest.raises(IllegalStateError, match="unsubscribe"):
+        state.subscribe(**other)
+    assert state.server_pattern == "a"
+    state.unsubscribe()
+    state.subscribe(**other)
+    with pytest.raises(IllegalStateError, match="unsubscribe"):
+        state.subscribe(pattern=SubscriptionPattern("a"))
+
+
+def test_server_pattern_and_topics_are_refused_together(state):
+    with pytest.raises(ValueError, match="not both"):
+        state.subscribe(["a"], pattern=SubscriptionPattern("a"))
+
+
+@pytest.mark.parametrize(("pattern", "error"), [("", ValueError), (None, TypeError), (b"a", TypeError)])
+def test_subscription_pattern_must_be_text(pattern, error):
+    with pytest.raises(error, match="the pattern must"):
+        SubscriptionPattern(pattern)
+
+
+def test_subscription_patterns_compare_by_their_text():
+    assert SubscriptionPattern("a") == SubscriptionPattern("a") != SubscriptionPattern("b")
+    assert str(SubscriptionPattern("a.*")) == "a.*"
+    assert len({SubscriptionPattern("a"), SubscriptionPattern("a")}) == 1

@@ -5,7 +5,14 @@ from model.consumer_cluster import read
 from model.fetch_log import FetchLog, simple_batch
 from model.group_coordinator import RecordingListener
 
-from kafkacore.errors import CommitFailedError, IllegalStateError, KafkaTimeoutError, WakeupError
+from kafkacore.consumer import SubscriptionPattern
+from kafkacore.errors import (
+    CommitFailedError,
+    IllegalStateError,
+    KafkaConfigurationError,
+    KafkaTimeoutError,
+    WakeupError,
+)
 from kafkacore.protocol.generated.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kafkacore.protocol.generated.offset_commit import OffsetCommitRequest
 from kafkacore.protocol.generated.offset_fetch import OffsetFetchRequest
@@ -317,3 +324,25 @@ def test_a_hold_reports_what_moved_and_keeps_the_rest(make, clock):
         assert hold.check(A0)
         consumer.commit()
     assert read_on(consumer) == {A0: list(range(4, 10))}
+
+
+# ---- Patterns of the broker ------------------------------------------------------------------------------
+def test_consumer_reads_the_topics_that_match_for_the_broker(make):
+    consumer = make("a")
+    consumer.unsubscribe()
+    consumer.group.target = {A0, B0}
+    consumer.subscribe(pattern=SubscriptionPattern("a|b"), listener=consumer.listener)
+    assert consumer.subscription() == set()
+    assert set(read_on(consumer)) == {A0, B0}
+    assert consumer.subscription() == set()
+    assert "a|b" in [each.subscribed_topic_regex for each in consumer.group.news]
+
+
+def test_broker_pattern_needs_the_new_protocol_and_a_group(make_consumer):
+    logs = {A0: FetchLog(simple_batch(0, 1))}
+    for settings in ({"group_id": "g"}, {"group_id": None, "group_protocol": "consumer"}):
+        consumer = make_consumer(logs, **settings)
+        with pytest.raises(KafkaConfigurationError, match="needs a group_id and group_protocol='consumer'"):
+            consumer.subscribe(pattern=SubscriptionPattern("a"))
+        assert consumer.subscription() is None
+        consumer.subscribe(pattern="a")
