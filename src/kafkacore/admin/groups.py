@@ -55,6 +55,9 @@ _BATCHED_LEAVE_FROM: Final = 3
 #: First versions of ListGroups with a filter by state (KIP-518) and by type (KIP-848).
 _STATES_FROM, _TYPES_FROM = 4, 5
 
+#: The values of MemberType in ConsumerGroupDescribe: a classic member, and a member of the consumer protocol.
+_UPGRADED: Final = {0: False, 1: True}
+
 V = TypeVar("V")
 #: The class of an error, or ``NoError``.
 ErrorClass: TypeAlias = type[BrokerResponseError]
@@ -145,7 +148,8 @@ class GroupListing(TypedDict):
 class MemberDescription(TypedDict):
     """A member in a :class:`GroupDescription`.
 
-    The subscription and the assignment of a consumer are dicts. Those of other clients, such as Kafka
+    The last four keys exist only in the consumer protocol. ``upgraded`` tells whether the member itself uses
+    that protocol; it is ``None`` if the broker does not report it (Apache Kafka 3.x). The subscription and the assignment of a consumer are dicts. Those of other clients, such as Kafka
     Connect, are bytes.
     """
 
@@ -158,6 +162,7 @@ class MemberDescription(TypedDict):
     member_epoch: NotRequired[int]
     rack_id: NotRequired[str | None]
     target_assignment: NotRequired[dict[str, Any]]
+    upgraded: NotRequired[bool | None]
 
 
 class GroupDescription(TypedDict):
@@ -645,6 +650,7 @@ def _consumer_member(member: ConsumerGroupDescribeResponse.Member) -> MemberDesc
         "member_epoch": member.member_epoch,
         "rack_id": member.rack_id,
         "target_assignment": _named_assignment(member.target_assignment),
+        "upgraded": _UPGRADED.get(member.member_type),
     }
 
 

@@ -553,6 +553,7 @@ def test_group_of_the_new_protocol_is_described(apache_kafka: ApacheKafka) -> No
         assert member["client_id"] == "new"
         assert member["member_metadata"]["topics"] == ["calls-848"]
         assert member["member_assignment"] == member["target_assignment"] == assigned
+        assert (member["member_epoch"], member["upgraded"]) == (group["group_epoch"], True)
         assert found["calls-848-missing"]["group_state"] == "Dead"
         listed = admin.list_groups(types_filter=["consumer"])
         assert [each["group_type"] for each in listed if each["group_id"] == "calls-848"] == ["consumer"]

@@ -49,7 +49,10 @@ class TopicLag:
 
 @dataclass(frozen=True)
 class GroupLag:
-    """A group with its members, and its lag by partition, by topic and in total."""
+    """A group with its members, and its lag by partition, by topic and in total.
+
+    The epochs are ``None`` in the classic protocol.
+    """
 
     group: str
     state: str
@@ -59,6 +62,8 @@ class GroupLag:
     partitions: list[PartitionLag]
     topics: list[TopicLag]
     lag: int
+    group_epoch: int | None
+    assignment_epoch: int | None
 
 
 def described_groups(
@@ -178,27 +183,39 @@ def _group_lag(
         partitions,
         topics,
         sum(each.lag for each in topics),
+        description.get("group_epoch"),
+        description.get("assignment_epoch"),
     )
 
 
 def _member(member: MemberDescription) -> dict[str, Any]:
-    assigned = list(_assigned(member))
-    return {
+    assigned = _partition_names(member["member_assignment"])
+    row = {
         "member_id": member["member_id"],
         "group_instance_id": member["group_instance_id"],
         "host": member["client_host"],
         "client_id": member["client_id"],
         "partitions": len(assigned),
-        "assignment": [f"{printable(tp.topic)}:{tp.partition}" for tp in assigned],
+        "assignment": assigned,
     }
+    if "target_assignment" in member:
+        row |= {
+            "target_assignment": _partition_names(member["target_assignment"]),
+            "epoch": member.get("member_epoch"),
+            "upgraded": member.get("upgraded"),
+        }
+    return row
+
+
+def _partition_names(assignment: object) -> list[str]:
+    return [f"{printable(tp.topic)}:{tp.partition}" for tp in _assigned(assignment)]
 
 
 def _owners(description: GroupDescription) -> dict[TopicPartition, MemberDescription]:
-    return {tp: member for member in description["members"] for tp in _assigned(member)}
+    return {tp: member for member in description["members"] for tp in _assigned(member["member_assignment"])}
 
 
-def _assigned(member: MemberDescription) -> Iterator[TopicPartition]:
-    assignment = member["member_assignment"]
+def _assigned(assignment: object) -> Iterator[TopicPartition]:
     # Clients other than consumers, such as Kafka Connect, encode assignments in a format of their own.
     if isinstance(assignment, dict):
         for each in assignment["assigned_partitions"]:

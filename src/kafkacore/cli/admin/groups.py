@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 
 EXAMPLES = """  kafkacore groups list --state Stable
   kafkacore groups describe billing                    # lag by partition, by topic, in total
-  kafkacore groups describe billing --members
+  kafkacore groups list --type consumer
+  kafkacore groups describe billing --members          # in the consumer protocol, with epochs and targets
   kafkacore groups describe --all --json | jq '.[] | {group, lag}'
   kafkacore groups reset billing --topic orders:0,2-4 --to-earliest            # prints the plan
   kafkacore groups reset billing --all-topics --to-datetime 2026-07-01T12:00:00Z --execute
@@ -186,9 +187,12 @@ def _describe(arguments: argparse.Namespace) -> int:
 
 def _print_group(group: GroupLag, members: bool) -> None:
     assignor = f", assignor {printable(group.assignor)}" if group.assignor else ""
+    epochs = ""
+    if group.group_epoch is not None:
+        epochs = f", epoch {group.group_epoch}, assignment epoch {group.assignment_epoch}"
     print(
-        f"group {printable(group.group)}: {printable(group.state)}, type {printable(group.type)}{assignor}, "
-        f"{len(group.members)} members, lag {group.lag}"
+        f"group {printable(group.group)}: {printable(group.state)}, type {printable(group.type)}{assignor}"
+        f"{epochs}, {len(group.members)} members, lag {group.lag}"
     )
     if members:
         print_rows([{"group": group.group, **member} for member in group.members])

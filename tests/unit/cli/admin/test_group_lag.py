@@ -64,3 +64,20 @@ def test_lag_is_zero_where_the_log_ends_before_the_offset(admin, arguments):
     admin.add_topic("orders", (0, 3))
     admin.add_group("billing", {("orders", 0): 5})
     assert group_lags(admin, arguments, ["billing"])[0].lag == 0
+
+
+def test_epochs_and_targets_exist_only_in_the_consumer_protocol(admin, arguments):
+    target = {"assigned_partitions": [{"topic": "orders", "partitions": [1, 0]}]}
+    new = {"target_assignment": target, "member_epoch": 4, "upgraded": True}
+    admin.add_topic("orders", (0, 10), (0, 10))
+    admin.add_group("billing", {}, member("m1", "orders", 0) | new)
+    admin.groups["billing"] |= {"group_type": "consumer", "group_epoch": 5, "assignment_epoch": 4}
+    admin.add_group("old", {}, member("m2", "orders", 1))
+    billing, old = group_lags(admin, arguments, ["billing", "old"])
+    assert (billing.group_epoch, billing.assignment_epoch) == (5, 4)
+    (row,) = billing.members
+    assert row["assignment"] == ["orders:0"]
+    assert row["target_assignment"] == ["orders:0", "orders:1"]
+    assert (row["epoch"], row["upgraded"]) == (4, True)
+    assert (old.group_epoch, old.assignment_epoch) == (None, None)
+    assert not {"target_assignment", "epoch", "upgraded"} & old.members[0].keys()
