@@ -149,7 +149,9 @@ class MemberDescription(TypedDict):
     """A member in a :class:`GroupDescription`.
 
     The last four keys exist only in the consumer protocol. ``upgraded`` tells whether the member itself uses
-    that protocol; it is ``None`` if the broker does not report it (Apache Kafka 3.x). The subscription and the assignment of a consumer are dicts. Those of other clients, such as Kafka
+    that protocol; it is ``None`` if the broker does not report it (Apache Kafka 3.x).
+
+    The subscription and the assignment of a consumer are dicts. Those of other clients, such as Kafka
     Connect, are bytes.
     """
 

@@ -17,10 +17,16 @@ from kafkacore import (
     KafkaConsumer,
     KafkaProducer,
     OffsetAndMetadata,
+    SubscriptionPattern,
     TopicPartition,
 )
-from kafkacore.admin import KafkaAdminClient, NewTopic
-from kafkacore.errors import UnreleasedInstanceIdError, UnsupportedVersionError
+from kafkacore.admin import ConfigResource, ConfigResourceType, KafkaAdminClient, NewTopic
+from kafkacore.errors import (
+    InvalidRegularExpressionError,
+    UnreleasedInstanceIdError,
+    UnsupportedAssignorError,
+    UnsupportedVersionError,
+)
 
 PARTITIONS = 6
 ALL = set(range(PARTITIONS))
@@ -249,3 +255,65 @@ def test_a_broker_without_group_version_1_is_named(tmp_path: Path) -> None:
         pytest.raises(UnsupportedVersionError, match=r"group\.version=1"),
     ):
         eventually(lambda: False, step=lambda: consumer.poll(20))
+
+
+# ---- Patterns and assignors of the broker ----------------------------------------------------------------
+def test_broker_matches_a_subscription_pattern(kafka: ApacheKafka, topic: str) -> None:
+    """The pattern matches whole names, so the topics with longer names are left out."""
+    others = [f"{topic}-more", f"x-{topic}"]
+    with KafkaAdminClient(bootstrap_servers=kafka.bootstrap_servers) as admin:
+        admin.create_topics([NewTopic(name, 1, 1) for name in others])
+    group = f"pattern-{topic}"
+    with KafkaConsumer(
+        bootstrap_servers=kafka.bootstrap_servers, group_id=group, group_protocol="consumer"
+    ) as consumer:
+        consumer.subscribe(pattern=SubscriptionPattern(topic))
+        eventually(lambda: len(consumer.assignment()) == PARTITIONS, step=lambda: consumer.poll(20))
+        assert {tp.topic for tp in consumer.assignment()} == {topic}
+        assert consumer.subscription() == set()
+        consumer.subscribe(pattern=SubscriptionPattern(f"(x-)?{topic}"))
+        eventually(lambda: len(consumer.assignment()) == PARTITIONS + 1, step=lambda: consumer.poll(20))
+        consumer.unsubscribe()
+        consumer.subscribe([others[0]])
+        wanted = {TopicPartition(others[0], 0)}
+        eventually(lambda: consumer.assignment() == wanted, step=lambda: consumer.poll(20))
+
+
+def test_invalid_pattern_is_refused_by_the_broker(kafka: ApacheKafka) -> None:
+    with KafkaConsumer(
+        bootstrap_servers=kafka.bootstrap_servers, group_id="invalid-pattern", group_protocol="consumer"
+    ) as consumer:
+        consumer.subscribe(pattern=SubscriptionPattern("(unclosed"))
+        with pytest.raises(InvalidRegularExpressionError, match="unclosed"):
+            eventually(lambda: False, step=lambda: consumer.poll(20))
+
+
+def test_unknown_remote_assignor_is_refused_by_the_broker(kafka: ApacheKafka, topic: str) -> None:
+    with (
+        KafkaConsumer(
+            topic,
+            bootstrap_servers=kafka.bootstrap_servers,
+            group_id="unknown-assignor",
+            group_protocol="consumer",
+            group_remote_assignor="fair",
+        ) as consumer,
+        pytest.raises(UnsupportedAssignorError, match="fair"),
+    ):
+        eventually(lambda: False, step=lambda: consumer.poll(20))
+
+
+def test_remote_assignor_and_limits_of_the_group_take_effect(
+    kafka: ApacheKafka, topic: str, join: Any
+) -> None:
+    member = join(group_remote_assignor="range")
+    share(member)
+    with KafkaAdminClient(bootstrap_servers=kafka.bootstrap_servers) as admin:
+        assert admin.describe_groups([topic])[topic]["protocol_data"] == "range"
+        limits = {"consumer.session.timeout.ms": str(2 * SESSION_MS)}
+        admin.alter_configs([ConfigResource(ConfigResourceType.GROUP, topic, limits)])
+
+        def session_timeout() -> object:
+            described = admin.describe_configs([ConfigResource(ConfigResourceType.GROUP, topic)])
+            return described["group"][topic]["consumer.session.timeout.ms"]["value"]
+
+        eventually(lambda: session_timeout() == str(2 * SESSION_MS))
