@@ -58,6 +58,8 @@ class _Partition:
     #: The first offset that no member has processed.
     high: int = 0
     confirmed: int = 0
+    #: When the commit of ``confirmed`` was begun.
+    confirmed_begun_ns: int = 0
     attempted: set[int] = field(default_factory=set)
     #: Members whose partition has another owner although they have not reported its loss yet, and the
     #: violation it would be.
@@ -189,9 +191,11 @@ class GroupHistory:
             partition = self._of(number)
             if partition.owner not in (event.member, None) and partition.owned_since_ns < begun_ns:
                 self._says(event, f"committed {number}@{offset}, which {partition.owner} has")
-            elif offset < partition.confirmed:
+            elif offset < partition.confirmed and begun_ns > partition.confirmed_begun_ns:
                 self._says(event, f"committed {number}@{offset} after {partition.confirmed}")
-            partition.confirmed = max(partition.confirmed, offset)
+            # A paused member may report a commit only after the next owner has continued from it.
+            if offset >= partition.confirmed:
+                partition.confirmed, partition.confirmed_begun_ns = offset, begun_ns
             partition.attempted = {one for one in partition.attempted if one > offset}
 
     def _commit_failed(self, event: Event) -> None:

@@ -139,6 +139,17 @@ class Member:
         self.client.close()
 
 
+def _membership(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings of the group protocol. In the new one, the broker decides the time-outs."""
+    if options.get("group_protocol") == "consumer":
+        return {"group_protocol": "consumer", "group_remote_assignor": options.get("remote_assignor")}
+    return {
+        "partition_assignment_strategy": options["strategy"],
+        "session_timeout_ms": options["session_timeout_ms"],
+        "heartbeat_interval_ms": min(500, options["session_timeout_ms"] // 6),
+    }
+
+
 class KafkaPythonLike:
     """The consumer of kafka-python or kafkacore, which have the same API."""
 
@@ -149,12 +160,13 @@ class KafkaPythonLike:
             from kafkacore.errors import KafkaError
             from kafkacore.structs import OffsetAndMetadata, TopicPartition
 
-            strategy: Any = options["strategy"]
+            membership = _membership(options)
         else:
             from kafka import ConsumerRebalanceListener, KafkaConsumer, OffsetAndMetadata, TopicPartition
             from kafka.errors import KafkaConnectionError, KafkaError
 
-            strategy = [_kafka_python_assignor(options["strategy"])]
+            membership = _membership(options)
+            membership["partition_assignment_strategy"] = [_kafka_python_assignor(options["strategy"])]
         self._poll_ms = POLL_MS if kafkacore else KAFKA_PYTHONS_POLL_MS
         self._topic = options["topic"]
         self._error = KafkaError
@@ -168,12 +180,10 @@ class KafkaPythonLike:
             group_instance_id=options.get("instance"),
             enable_auto_commit=False,
             auto_offset_reset="earliest",
-            partition_assignment_strategy=strategy,
-            session_timeout_ms=options["session_timeout_ms"],
-            heartbeat_interval_ms=min(500, options["session_timeout_ms"] // 6),
             max_poll_records=MOST_RECORDS,
             metadata_max_age_ms=5_000,
             request_timeout_ms=options.get("request_timeout_ms", 30_000),
+            **membership,
         )
 
         def numbers(partitions: Iterable[Any]) -> list[int]:
@@ -244,11 +254,11 @@ class Confluent:
             "group.id": options["group"],
             "enable.auto.commit": False,
             "auto.offset.reset": "earliest",
-            "partition.assignment.strategy": options["strategy"],
-            "session.timeout.ms": options["session_timeout_ms"],
-            "heartbeat.interval.ms": min(500, options["session_timeout_ms"] // 6),
             "topic.metadata.refresh.interval.ms": 5_000,
         }
+        # The names of the settings are kafka-python's with dots.
+        membership = _membership(options)
+        config |= {name.replace("_", "."): value for name, value in membership.items() if value is not None}
         if options.get("instance"):
             config["group.instance.id"] = options["instance"]
         self._consumer = confluent_kafka.Consumer(config)

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import random
 import signal
 import subprocess
 import sys
@@ -31,6 +30,14 @@ SESSION_TIMEOUT_MS = int(2 * BUDGET_MS)
 #: Session timeout of members that may be killed, which keep their partitions for this long. On a slow machine
 #: it may expire while the member is alive; the member then loses its partitions, which the history allows.
 SHORT_SESSION_MS = 3_000
+#: Properties of a broker whose groups of the consumer protocol (KIP-848) have short sessions. Their members
+#: cannot choose the time-outs.
+SHORT_CONSUMER_SESSIONS = {
+    "group.consumer.session.timeout.ms": str(SHORT_SESSION_MS),
+    "group.consumer.min.session.timeout.ms": "500",
+    "group.consumer.heartbeat.interval.ms": "500",
+    "group.consumer.min.heartbeat.interval.ms": "100",
+}
 CLIENTS = {
     "range": ("kafkacore", "java", "confluent", "kafka-python", "aiokafka"),
     "roundrobin": ("kafkacore", "java", "confluent", "kafka-python", "aiokafka"),
@@ -38,7 +45,12 @@ CLIENTS = {
     "cooperative-sticky": ("kafkacore", "java", "confluent", "kafka-python"),
     # The other clients do not support two assignors of different kinds.
     "eager to cooperative": ("kafkacore", "java"),
+    # Group protocols; those above are assignors of the classic one.
+    "consumer": ("java", "confluent"),
+    "classic and consumer": ("java", "confluent"),
 }
+#: The keys of ``CLIENTS`` that are assignors.
+ASSIGNORS = [name for name in CLIENTS if "consumer" not in name]
 #: Assignors of members that change from eager to cooperative rebalances (KIP-429).
 STRATEGIES = {"eager to cooperative": ("cooperative-sticky,range", "cooperative-sticky")}
 
@@ -50,9 +62,12 @@ class Member:
         self.name = name
         self.client = client
         self.events: list[Event] = []
+        self.protocol: str = options.get("group_protocol", "classic")
         self.may_be_killed = options["session_timeout_ms"] <= SHORT_SESSION_MS
         self._errors = errors
         self._has_ended = False
+        #: Number of events when it was resumed; 0 if it was never paused, ``None`` while it is paused.
+        self._resumed_at: int | None = 0
         if client == "java":
             command = java_command("GroupMember", json.dumps(options), jvm=[*SHORT_LIVED, "-Xmx128m"])
         else:
@@ -103,6 +118,33 @@ class Member:
         self.process.stdin.write(f"{seconds}\n".encode())
         self.process.stdin.flush()
         self.await_event(lambda event: event.kind == "busy", since=known)
+
+    @property
+    def is_paused(self) -> bool:
+        return self._resumed_at is None
+
+    def pause(self) -> None:
+        """Stop the process with SIGSTOP; :meth:`resume` continues it."""
+        self._resumed_at = None
+        self.process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Continue the process with SIGCONT. The group may have removed it meanwhile."""
+        self._resumed_at = len(self.events)
+        self.process.send_signal(signal.SIGCONT)
+
+    def knows_its_partitions(self) -> bool:
+        """Return whether it has learned since its last pause what it has lost.
+
+        A consumer that is closed before that reports its partitions as revoked, because it does not know that
+        it has lost them.
+        """
+        if self._resumed_at is None:
+            return False
+        kinds = [event.kind for event in self.events[self._resumed_at :]]
+        # A commit that was begun before the pause may have been answered before it.
+        begun = kinds.index("committing") if "committing" in kinds else len(kinds)
+        return self._resumed_at == 0 or "lost" in kinds or "committed" in kinds[begun:]
 
     def leave(self) -> None:
         """Ask it to leave the group; :meth:`ended` waits for it."""
@@ -172,42 +214,6 @@ class MixedGroup:
         self.past.append(member)
         member.kill()
 
-    def run(self, chance: random.Random, events: int) -> None:
-        """Let two to five members at a time join, leave and be killed; then process the rest and leave."""
-        clients = CLIENTS[self.protocol]
-        with self.writing():
-            self.join("kafkacore", **self.drawn(chance)).await_event(_has_records)
-            self.join(chance.choice(clients[1:]), **self.drawn(chance))
-            for _ in range(events):
-                self.one_event(chance, clients)
-                if chance.random() < 0.4:
-                    self.await_stable()
-                # This waits for no condition: the time of the next event is random.
-                threading.Event().wait(0.05 * 30 ** chance.random())
-        self.settle()
-
-    def drawn(self, chance: random.Random) -> dict[str, Any]:
-        """Return random options of the next member: its strategy, and whether it may be killed."""
-        strategy = chance.choice(STRATEGIES.get(self.protocol, (self.protocol,)))
-        session_timeout_ms = chance.choice((SESSION_TIMEOUT_MS, SHORT_SESSION_MS))
-        return {"strategy": strategy, "session_timeout_ms": session_timeout_ms}
-
-    def one_event(self, chance: random.Random, clients: tuple[str, ...]) -> None:
-        """Let a random member join, leave or be killed."""
-        what = chance.choice(("join", "join", "leave", "kill"))
-        if len(self.members) <= 2:
-            what = "join"
-        elif what == "join" and len(self.members) >= 5:
-            what = chance.choice(("leave", "kill"))
-        if what == "join":
-            self.join(chance.choice(("kafkacore", *clients)), **self.drawn(chance))
-            return
-        mortal = [member for member in self.members if member.may_be_killed]
-        if what == "kill" and mortal:
-            self.kill(chance.choice(mortal))
-        else:
-            self.leave(chance.choice(self.members))
-
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Run a producer within the block. Afterwards the number of records is known."""
@@ -235,6 +241,11 @@ class MixedGroup:
 
     def settle(self) -> None:
         """Wait until the members report that all records are committed, then let them leave."""
+        self.await_committed()
+        self.leave_all()
+
+    def await_committed(self) -> None:
+        """Wait until the members report that all records are committed."""
 
         def are_committed() -> bool:
             are_alive = all(member.process.poll() is None for member in self.members)
@@ -243,6 +254,9 @@ class MixedGroup:
             return committed == self.ends
 
         eventually(are_committed, lambda: self.what_is_left(self.committed()))
+
+    def leave_all(self) -> None:
+        """Let all members leave, and wait until they and the earlier ones have exited."""
         for member in self.members:
             member.leave()
         for member in (*self.members, *self.past):
@@ -292,7 +306,3 @@ class MixedGroup:
             if member.process.poll() is None:
                 member.process.kill()
             member._end()
-
-
-def _has_records(event: Event) -> bool:
-    return event.kind == "records"

@@ -17,8 +17,9 @@ import pytest
 from model.dose import IS_FULL, dose, new_seed, note
 from model.group_history import GroupHistory
 from peers.apache_kafka import ApacheKafka
+from peers.group_events import GroupEvents
 from peers.java_peer import JavaPeer
-from peers.mixed_group import CLIENTS, MixedGroup
+from peers.mixed_group import ASSIGNORS, CLIENTS, MixedGroup
 
 from kafkacore.testing.embedded_broker import EmbeddedBroker
 
@@ -27,7 +28,7 @@ PARTITIONS = 8
 EVENTS = dose(8, 100)
 #: Number of kills of the broker.
 BROKER_KILLS = dose(2, 50)
-PROTOCOLS = list(CLIENTS) if IS_FULL else ["range", "cooperative-sticky"]
+PROTOCOLS = ASSIGNORS if IS_FULL else ["range", "cooperative-sticky"]
 BROKERS = ["Apache Kafka", "our broker"]
 #: A fault planted in a member, and a part of what the checker must report.
 PLANTED = [("no revoke", "was assigned"), ("commit first", "commits"), ("skip", "processed")][: dose(1, 3)]
@@ -55,7 +56,7 @@ def mixed_group(
 def test_group_of_many_clients_keeps_its_word(mixed_group: Made, broker: str, protocol: str) -> None:
     seed = new_seed()
     with mixed_group(f"mixed-{protocol}".replace(" ", "-"), protocol, broker) as group:
-        group.run(random.Random(seed), EVENTS)
+        GroupEvents(group, random.Random(seed)).run(EVENTS)
         history = GroupHistory()
         assert "\n".join(history.check(group.events(), group.ends)) == ""
     members = Counter(member.client for member in (*group.members, *group.past))

@@ -49,10 +49,18 @@ public final class GroupMember implements ConsumerRebalanceListener {
         }
         config.put("enable.auto.commit", false);
         config.put("auto.offset.reset", "earliest");
-        config.put("partition.assignment.strategy",
-            Stream.of(options.get("strategy").asText().split(",")).map(ASSIGNORS::get).toList());
-        config.put("session.timeout.ms", session);
-        config.put("heartbeat.interval.ms", Math.min(500, session / 6));
+        String protocol = options.path("group_protocol").asText("classic");
+        config.put("group.protocol", protocol);
+        if (protocol.equals("consumer")) {
+            if (options.hasNonNull("remote_assignor")) {
+                config.put("group.remote.assignor", options.get("remote_assignor").asText());
+            }
+        } else {
+            config.put("partition.assignment.strategy",
+                Stream.of(options.get("strategy").asText().split(",")).map(ASSIGNORS::get).toList());
+            config.put("session.timeout.ms", session);
+            config.put("heartbeat.interval.ms", Math.min(500, session / 6));
+        }
         config.put("max.poll.records", 40);
         config.put("metadata.max.age.ms", 5000);
         consumer = new KafkaConsumer<>(config, new ByteArrayDeserializer(), new ByteArrayDeserializer());

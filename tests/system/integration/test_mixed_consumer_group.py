@@ -1,0 +1,111 @@
+"""A group of the consumer protocol (KIP-848) with our consumers, Java's and librdkafka's, on both brokers.
+
+Members join, leave, are killed and are paused, and the broker restarts. Every partition has one owner at a
+time, no record is skipped, and repeated records start at the last commit. ``model.group_history`` checks what
+the members report, and is itself validated with planted faults.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from model.dose import dose, new_seed, note
+from model.group_history import GroupHistory
+from peers.apache_kafka import RESTARTS_SOON, ApacheKafka
+from peers.group_events import WITH_OUTAGES, GroupEvents
+from peers.java_peer import JavaPeer
+from peers.mixed_group import CLIENTS, SHORT_CONSUMER_SESSIONS, MixedGroup
+
+PARTITIONS = 8
+EVENTS = dose(10, 500)
+#: Events of a group that migrates. Each migration needs a new member in the place of each old one.
+MIGRATION_EVENTS = dose(24, 500)
+BROKERS = ["Apache Kafka"]
+#: A fault planted in a member, and a part of what the checker must report.
+PLANTED = [("no revoke", "was assigned"), ("skip", "processed"), ("commit first", "commits")][: dose(2, 3)]
+
+
+class Place(NamedTuple):
+    """A broker and a folder for the members of its groups."""
+
+    broker: ApacheKafka
+    java: JavaPeer
+    folder: Path
+
+    def group(self, topic: str, protocol: str) -> MixedGroup:
+        """Return a group on a new topic."""
+        servers = self.broker.bootstrap_servers
+        self.java.create_topic(servers, topic, PARTITIONS)
+        return MixedGroup(servers, topic, PARTITIONS, protocol, self.folder)
+
+
+@pytest.fixture(scope="module", params=BROKERS)
+def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheKafka]:
+    """Start a broker that the tests of this file restart."""
+    folder = tmp_path_factory.mktemp("restarted")
+    with ApacheKafka(folder, {**RESTARTS_SOON, **SHORT_CONSUMER_SESSIONS}) as kafka:
+        yield kafka
+
+
+@pytest.fixture
+def place(broker: ApacheKafka, java_peer: JavaPeer, tmp_path: Path) -> Place:
+    return Place(broker, java_peer, tmp_path)
+
+
+def check(group: MixedGroup, events: GroupEvents, what: str, seed: int) -> None:
+    """Check the history of the group and note its figures."""
+    history = GroupHistory()
+    assert "\n".join(history.check(group.events(), group.ends)) == ""
+    note(
+        what,
+        seed,
+        events=dict(events.counts),
+        members=dict(Counter(member.client for member in group.past + group.members)),
+        records=sum(group.ends.values()),
+        repeated=history.repeated,
+        assignments=history.counts["assigned"],
+        losses=history.counts["lost"],
+        refused_commits=history.counts["commit_failed"],
+    )
+    assert history.counts["dead"] + history.counts["closed"] == len(group.members) + len(group.past)
+
+
+@pytest.mark.timeout(dose(300, 3_600))
+def test_consumer_group_of_many_clients_keeps_its_word(place: Place) -> None:
+    seed = new_seed()
+    with place.group("mixed-consumer", "consumer") as group:
+        events = GroupEvents(group, random.Random(seed), WITH_OUTAGES, place.broker)
+        events.run(EVENTS)
+        check(group, events, "consumer group of many clients", seed)
+
+
+@pytest.mark.timeout(dose(300, 3_600))
+def test_group_keeps_its_word_while_its_members_migrate(place: Place) -> None:
+    seed = new_seed()
+    with place.group("migrating", "classic and consumer") as group:
+        events = GroupEvents(group, random.Random(seed), WITH_OUTAGES, place.broker)
+        events.run(MIGRATION_EVENTS)
+        check(group, events, "members that migrate to the consumer protocol and back", seed)
+
+
+@pytest.mark.parametrize(("bug", "sentence"), PLANTED)
+@pytest.mark.parametrize("client", CLIENTS["consumer"][-1:])
+def test_checker_finds_a_fault_planted_in_a_member(
+    place: Place, client: str, bug: str, sentence: str
+) -> None:
+    options = {"group_protocol": "consumer"}
+    with place.group(f"fault-{bug.replace(' ', '-')}", "consumer") as group:
+        with group.writing():
+            first = group.join(client, bug=bug, **options)
+            first.await_event(lambda event: event.kind == "committed")
+            # When the other member has records, the first one must have lost partitions.
+            group.join(client, **options).await_event(lambda event: event.kind == "records")
+            first.await_event(lambda event: event.kind == "records", since=30)
+        group.settle()
+        wrong = GroupHistory().check(group.events(), group.ends)
+    assert any(sentence in one for one in wrong), wrong
