@@ -266,14 +266,16 @@ class MixedGroup:
     def await_stable(self) -> int:
         """Wait until each partition has one owner; return the monotonic time (ms) of the last change."""
 
-        def owned() -> dict[str, list[int]]:
-            return {member.name: sorted(member.owned()) for member in self.members}
+        def owned() -> dict[str, tuple[list[int], list[Event]]]:
+            return {member.name: (sorted(member.owned()), member.events[-2:]) for member in self.members}
 
         eventually(self.is_stable, lambda: f"not stable: {owned()}")
         return max(event.time_ns for event in self.events() if "owned" in event.what) // 1_000_000
 
     def is_stable(self) -> bool:
-        """Return whether all partitions have an owner and are evenly distributed."""
+        """Return whether all partitions have an owner and are evenly distributed, as far as members know."""
+        if not all(member.knows_its_partitions() for member in self.members):
+            return False
         owned = [member.owned() for member in self.members]
         counts = list(map(len, owned))
         every = set().union(*owned)
