@@ -65,6 +65,12 @@ def test_member_that_hears_later_that_it_lost_a_partition_is_excused() -> None:
     assert story.committed("b", 0, 10).wrong(p0=10) == []
 
 
+def test_commit_before_a_pause_may_be_reported_after_the_next_owners() -> None:
+    story = begun().processed("a", 0, 5, 6).add("a", "committing", offsets={"0": 7})
+    story.assigned("b", 0).processed("b", 0, 7, 9).committed("b", 0, 10)
+    assert story.add("a", "committed", offsets={"0": 7}).gone("a", "lost", 0).wrong(p0=10) == []
+
+
 def test_static_member_comes_back_in_the_same_generation() -> None:
     story = begun().add("a", "dead").assigned("a again", 0, generation=1)
     assert story.processed("a again", 0, 5, 5).committed("a again", 0, 6).wrong(p0=6) == []
