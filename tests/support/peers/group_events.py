@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from eventually import eventually
 from model.group_history import Event
 from peers.mixed_group import CLIENTS, SESSION_TIMEOUT_MS, SHORT_SESSION_MS, STRATEGIES, Member, MixedGroup
 
@@ -167,6 +168,7 @@ class GroupEvents:
         """Start the migration in the other direction when all members use the wanted protocol."""
         if all(member.protocol == self.wanted for member in self.group.members):
             self.await_stable()
+            eventually(lambda: self.group.kind() == self.wanted, self.group.kind)
             self.counts[f"to {self.wanted}"] += 1
             self.wanted = "consumer" if self.wanted == "classic" else "classic"
 

@@ -19,12 +19,16 @@ from typing import Any
 
 from eventually import BUDGET_MS, BUDGET_S, eventually
 from model.group_history import Event
+from model.raw_line import Line
 from peers.jars import SHORT_LIVED, java_command
 
 from kafkacore import KafkaProducer
 from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.protocol.generated.list_groups import ListGroupsRequest
 
 SUPPORT = Path(__file__).resolve().parents[1]
+#: First version of ListGroups whose response has the types of groups.
+LIST_GROUPS_WITH_TYPES = 5
 #: Longer than a test, so that no session expires on a slow machine.
 SESSION_TIMEOUT_MS = int(2 * BUDGET_MS)
 #: Session timeout of members that may be killed, which keep their partitions for this long. On a slow machine
@@ -188,13 +192,23 @@ class MixedGroup:
     ends: dict[int, int] = field(default_factory=dict)
     _number: Iterator[int] = field(default_factory=count)
 
+    @property
+    def group_id(self) -> str:
+        return f"group of {self.topic}"
+
+    def kind(self) -> str:
+        """Return the type of the group on its broker: "classic" or "consumer"."""
+        with Line(self.servers) as line:
+            found = line.ask(ListGroupsRequest(), LIST_GROUPS_WITH_TYPES).groups
+        return next((each.group_type for each in found if each.group_id == self.group_id), "")
+
     def join(self, client: str, **options: Any) -> Member:
         """Start a member."""
         name = f"{next(self._number)}-{client}"
         shared = {
             "servers": self.servers,
             "topic": self.topic,
-            "group": f"group of {self.topic}",
+            "group": self.group_id,
             "strategy": self.protocol,
             "session_timeout_ms": SESSION_TIMEOUT_MS,
         }

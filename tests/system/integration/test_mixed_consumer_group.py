@@ -57,10 +57,12 @@ def place(broker: ApacheKafka, java_peer: JavaPeer, tmp_path: Path) -> Place:
     return Place(broker, java_peer, tmp_path)
 
 
-def check(group: MixedGroup, events: GroupEvents, what: str, seed: int) -> None:
-    """Check the history of the group and note its figures."""
+def check(place: Place, group: MixedGroup, events: GroupEvents, what: str, seed: int) -> None:
+    """Check the history of the group and its stored offsets, and note its figures."""
     history = GroupHistory()
     assert "\n".join(history.check(group.events(), group.ends)) == ""
+    stored = place.java.group_offsets(group.servers, group.group_id, group.topic)
+    assert {number: offset for number, (offset, *_) in stored.items()} == group.ends
     note(
         what,
         seed,
@@ -81,7 +83,7 @@ def test_consumer_group_of_many_clients_keeps_its_word(place: Place) -> None:
     with place.group("mixed-consumer", "consumer") as group:
         events = GroupEvents(group, random.Random(seed), WITH_OUTAGES, place.broker)
         events.run(EVENTS)
-        check(group, events, "consumer group of many clients", seed)
+        check(place, group, events, "consumer group of many clients", seed)
 
 
 @pytest.mark.timeout(dose(300, 3_600))
@@ -90,7 +92,8 @@ def test_group_keeps_its_word_while_its_members_migrate(place: Place) -> None:
     with place.group("migrating", "classic and consumer") as group:
         events = GroupEvents(group, random.Random(seed), WITH_OUTAGES, place.broker)
         events.run(MIGRATION_EVENTS)
-        check(group, events, "members that migrate to the consumer protocol and back", seed)
+        assert min(events.counts["to classic"], events.counts["to consumer"]) >= 1
+        check(place, group, events, "members that migrate to the consumer protocol and back", seed)
 
 
 @pytest.mark.parametrize(("bug", "sentence"), PLANTED)
