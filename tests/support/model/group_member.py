@@ -27,6 +27,9 @@ from typing import Any, Protocol
 POLL_MS = 100
 #: kafka-python 3.0.12 never gets partitions if a poll ends while its join is being answered.
 KAFKA_PYTHONS_POLL_MS = 1_000
+#: Seconds after which a commit of librdkafka counts as failed. With the consumer protocol, one has been seen not
+#: to return for a minute after the broker had restarted (confluent-kafka 2.16.1).
+LIBRDKAFKAS_COMMIT_S = 15
 MOST_RECORDS = 40
 #: Seconds of work for the records of a poll, unless the options set ``work_s``.
 WORK_S = 0.005
@@ -142,7 +145,8 @@ class Member:
 def _membership(options: dict[str, Any]) -> dict[str, Any]:
     """Return the settings of the group protocol. In the new one, the broker decides the time-outs."""
     if options.get("group_protocol") == "consumer":
-        return {"group_protocol": "consumer", "group_remote_assignor": options.get("remote_assignor")}
+        assignor = options.get("remote_assignor")
+        return {"group_protocol": "consumer"} | ({"group_remote_assignor": assignor} if assignor else {})
     return {
         "partition_assignment_strategy": options["strategy"],
         "session_timeout_ms": options["session_timeout_ms"],
@@ -258,7 +262,7 @@ class Confluent:
         }
         # The names of the settings are kafka-python's with dots.
         membership = _membership(options)
-        config |= {name.replace("_", "."): value for name, value in membership.items() if value is not None}
+        config |= {name.replace("_", "."): value for name, value in membership.items()}
         if options.get("instance"):
             config["group.instance.id"] = options["instance"]
         self._consumer = confluent_kafka.Consumer(config)
@@ -291,6 +295,13 @@ class Confluent:
         return found
 
     def commit(self, offsets: dict[int, int]) -> str | None:
+        found: list[str | None] = []
+        thread = threading.Thread(target=lambda: found.append(self._commit(offsets)), daemon=True)
+        thread.start()
+        thread.join(LIBRDKAFKAS_COMMIT_S)
+        return found[0] if found else f"no result after {LIBRDKAFKAS_COMMIT_S} s"
+
+    def _commit(self, offsets: dict[int, int]) -> str | None:
         partitions = [self._kafka.TopicPartition(self._topic, n, offset) for n, offset in offsets.items()]
         try:
             done = self._consumer.commit(offsets=partitions, asynchronous=False)

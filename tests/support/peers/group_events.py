@@ -24,6 +24,9 @@ WITHOUT_OUTAGES = ("join", "join", "leave", "kill")
 WITH_OUTAGES = ("join", "join", "join", "leave", "leave", "kill", "kill", "pause", "pause", "outage")
 #: Seconds of a pause. The long ones outlast a session, after which the group removes the member.
 SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 2.5 * SHORT_SESSION_MS / 1_000
+#: Longest pause while the group migrates. If the last member of the consumer protocol is removed, the group
+#: becomes a classic one, and librdkafka's next heartbeat fails forever with GROUP_ID_NOT_FOUND.
+LONGEST_MIGRATING_PAUSE_S = 0.4 * SHORT_SESSION_MS / 1_000
 
 
 class Restartable(Protocol):
@@ -144,7 +147,8 @@ class GroupEvents:
             return self._join()
         member = self.chance.choice(running)
         member.pause()
-        pause_s = SHORTEST_PAUSE_S * (LONGEST_PAUSE_S / SHORTEST_PAUSE_S) ** self.chance.random()
+        longest_s = LONGEST_MIGRATING_PAUSE_S if self._migrates else LONGEST_PAUSE_S
+        pause_s = SHORTEST_PAUSE_S * (longest_s / SHORTEST_PAUSE_S) ** self.chance.random()
         timer = threading.Timer(pause_s, member.resume)
         timer.start()
         self._wake.append(timer)
