@@ -23,6 +23,7 @@ LONGEST_FIRST = (
     "system/integration/test_java_tools.py",
     "system/integration/test_bench_java.py",
     "system/integration/test_mixed_group.py",
+    "system/integration/test_mixed_consumer_group.py",
     "system/integration/test_group_outages.py",
     "system/integration/test_apache_kafka.py",
     "system/integration/test_slow_link.py",

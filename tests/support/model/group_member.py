@@ -27,8 +27,8 @@ from typing import Any, Protocol
 POLL_MS = 100
 #: kafka-python 3.0.12 never gets partitions if a poll ends while its join is being answered.
 KAFKA_PYTHONS_POLL_MS = 1_000
-#: Seconds after which a commit of librdkafka counts as failed. With the consumer protocol, one has been seen not
-#: to return for a minute after the broker had restarted (confluent-kafka 2.16.1).
+#: Seconds after which a commit of librdkafka counts as failed. With the consumer protocol, one did not return
+#: within a minute of a restart of the broker (confluent-kafka 2.16.1).
 LIBRDKAFKAS_COMMIT_S = 15
 MOST_RECORDS = 40
 #: Seconds of work for the records of a poll, unless the options set ``work_s``.
