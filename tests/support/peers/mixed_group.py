@@ -50,8 +50,8 @@ CLIENTS = {
     # The other clients do not support two assignors of different kinds.
     "eager to cooperative": ("kafkacore", "java"),
     # Group protocols; those above are assignors of the classic one.
-    "consumer": ("java", "confluent"),
-    "classic and consumer": ("java", "confluent"),
+    "consumer": ("kafkacore", "java", "confluent"),
+    "classic and consumer": ("kafkacore", "java", "confluent"),
 }
 #: The keys of ``CLIENTS`` that are assignors.
 ASSIGNORS = [name for name in CLIENTS if "consumer" not in name]
