@@ -47,12 +47,15 @@ class GroupEvents:
         The kinds of events to draw from. One that is impossible at the time is replaced by another kind.
     broker:
         The broker to restart, for the kind "outage".
+    may_kill_broker:
+        Whether an outage may be a SIGKILL. Otherwise the broker is stopped.
     """
 
     group: MixedGroup
     chance: random.Random
     kinds: Sequence[str] = WITHOUT_OUTAGES
     broker: Restartable | None = None
+    may_kill_broker: bool = True
     #: Number of events by kind.
     counts: Counter[str] = field(default_factory=Counter)
     #: Group protocol that joining members use, while the group migrates.
@@ -156,7 +159,7 @@ class GroupEvents:
 
     def _outage(self) -> str:
         assert self.broker is not None
-        if self.chance.random() < 0.7:
+        if self.may_kill_broker and self.chance.random() < 0.7:
             self.broker.kill()
         else:
             self.broker.stop()

@@ -37,6 +37,15 @@ class Place(NamedTuple):
     java: JavaPeer
     folder: Path
 
+    def events(self, group: MixedGroup, seed: int) -> GroupEvents:
+        """Return the events of a group.
+
+        Apache Kafka 4.3.1 is stopped, not killed. After a SIGKILL, its coordinator sometimes starts with a
+        part of the state ("Partitions were left unassigned", "Cannot set the epoch ... is still owned at
+        epoch", "out of sync with the underlying log"), and some partitions have no owner from then on.
+        """
+        return GroupEvents(group, random.Random(seed), WITH_OUTAGES, self.broker, may_kill_broker=False)
+
     def group(self, topic: str, protocol: str) -> MixedGroup:
         """Return a group on a new topic."""
         servers = self.broker.bootstrap_servers
@@ -81,7 +90,7 @@ def check(place: Place, group: MixedGroup, events: GroupEvents, what: str, seed:
 def test_consumer_group_of_many_clients_keeps_its_word(place: Place) -> None:
     seed = new_seed()
     with place.group("mixed-consumer", "consumer") as group:
-        events = GroupEvents(group, random.Random(seed), WITH_OUTAGES, place.broker)
+        events = place.events(group, seed)
         events.run(EVENTS)
         check(place, group, events, "consumer group of many clients", seed)
 
@@ -90,7 +99,7 @@ def test_consumer_group_of_many_clients_keeps_its_word(place: Place) -> None:
 def test_group_keeps_its_word_while_its_members_migrate(place: Place) -> None:
     seed = new_seed()
     with place.group("migrating", "classic and consumer") as group:
-        events = GroupEvents(group, random.Random(seed), WITH_OUTAGES, place.broker)
+        events = place.events(group, seed)
         events.run(MIGRATION_EVENTS)
         assert min(events.counts["to classic"], events.counts["to consumer"]) >= 1
         check(place, group, events, "members that migrate to the consumer protocol and back", seed)
