@@ -89,7 +89,7 @@ class Verdict:
 
     lost: int
     duplicated: int
-    #: Number of records that were never sent, or that have the wrong size.
+    #: Number of received records that no producer has sent, or that have the wrong size.
     unexpected: int
 
     @property

@@ -29,7 +29,7 @@ EXAMPLES = """  kafkacore lag-exporter --once
   kafkacore lag-exporter --listen 0.0.0.0:9308 --interval 15 --cluster-name eu
   kafkacore lag-exporter --command-config client.properties --topics 'orders|payments'
 
-The user needs permission to describe the cluster, the groups and the topics. It needs no permission to read.
+The user needs permission to describe the cluster, the groups and the topics. READ permission is not needed.
 """
 DEFAULT_LISTEN = "127.0.0.1:9308"
 DEFAULT_INTERVAL_S = 30.0

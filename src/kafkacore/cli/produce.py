@@ -131,7 +131,8 @@ def _check(arguments: argparse.Namespace) -> None:
         arguments.key is not None or arguments.key_separator is not None or arguments.null is not None
     ):
         raise KafkaConfigurationError(
-            "--json works with none of --key, --key-delimiter and --null: the lines contain key and value"
+            "--json cannot be used with --key, --key-delimiter or --null: each line contains the key and the "
+            "value"
         )
     if arguments.key_separator == "":
         raise KafkaConfigurationError("--key-delimiter must not be empty")

@@ -8,7 +8,7 @@ from libc.math cimport INFINITY, NAN
 from libc.stdlib cimport calloc, free
 
 cdef enum:
-    # Maximum depth of the tree of parent sensors, because record() recurses once for each generation.
+    # Maximum depth of the tree of parent sensors. It is limited because record() recurses per level.
     MAX_GENERATIONS = 8
 
 

@@ -104,7 +104,7 @@ def _partitioner(name: str, value: object) -> object:
 def _transactional_id(name: str, value: object) -> str | None:
     checked = text_or_none(name, value)
     if checked == "":
-        raise refuse(name, value, "a name that stays the same over restarts, or None")
+        raise refuse(name, value, "a name that stays the same across restarts, or None")
     return checked
 
 
@@ -203,9 +203,9 @@ PRODUCER_SETTINGS: Final = table(
             "idempotence is switched off with a warning. If `enable_idempotence=True` is given too, "
             "an error is raised."),
     setting("transactional_id", None, _transactional_id,
-            "Name that identifies this producer over restarts and enables transactions. A "
-            "producer with the same name fences the earlier one. Only one process at a time may "
-            "use a name. It needs brokers that support transactions, such as Apache Kafka."),
+            "Name that identifies this producer across restarts and enables transactions. Only one "
+            "process at a time may use a name: a new producer fences the earlier one with the same "
+            "name. Transactions need brokers that support them, such as Apache Kafka."),
     setting("transaction_timeout_ms", 60_000, _transaction_timeout,
             "How long a transaction may stay open, in milliseconds, before the broker aborts it. "
             "It must not exceed the broker's `transaction.max.timeout.ms` (15 minutes by "

@@ -39,9 +39,9 @@ class ProducerConfig(ClientConfig, total=False):
     given too, an error is raised."""
 
     transactional_id: str | None
-    """Name that identifies this producer over restarts and enables transactions. A producer with the same
-    name fences the earlier one. Only one process at a time may use a name. It needs brokers that support
-    transactions, such as Apache Kafka."""
+    """Name that identifies this producer across restarts and enables transactions. Only one process at a
+    time may use a name: a new producer fences the earlier one with the same name. Transactions need brokers
+    that support them, such as Apache Kafka."""
 
     transaction_timeout_ms: int
     """How long a transaction may stay open, in milliseconds, before the broker aborts it. It must not

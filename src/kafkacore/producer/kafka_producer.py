@@ -99,7 +99,7 @@ class KafkaProducer:
           ``max_in_flight_requests_per_connection``. If another value is given for one of these, idempotence
           is switched off with a warning; if ``enable_idempotence=True`` is given too, an error is raised.
           Without idempotence, a record can be written twice if the first response is lost.
-        - ``transactional_id`` (None): name that identifies this producer over restarts and enables
+        - ``transactional_id`` (None): name that identifies this producer across restarts and enables
           transactions. No other running producer may use it.
         - ``transaction_timeout_ms`` (60000): time after which the broker aborts an open transaction.
         - ``interceptors`` (none): objects like :class:`ProducerInterceptor`. They are called before a record

@@ -112,7 +112,7 @@ def test_topics_are_given_by_names_or_expressions(run, our_broker, topic):
         (["consume", "t", "--group", "g", "--from", "1h"], "--from does not work with --group"),
         (["consume", "(", "--regex"], "'(' is not a valid regular expression"),
         (["produce", "t", "--tombstone"], "--tombstone needs --key"),
-        (["produce", "t", "--json", "--key", "k"], "--json works with none of --key"),
+        (["produce", "t", "--json", "--key", "k"], "--json cannot be used with --key"),
         (["produce", "t", "-K", ""], "--key-delimiter must not be empty"),
         (["produce", "t", "-K", "\\q"], "unknown escape \\q"),
     ],

@@ -96,7 +96,7 @@ cdef class ProduceAppend:
                 self._refuse(partition, error)
 
     def transactional(self):
-        """Return partition, producer id, epoch and first sequence number of each batch of a transaction.
+        """Return partition, producer id, epoch and first sequence number of each transactional batch.
 
         Batches that :meth:`append_all` will refuse may be left out.
         """

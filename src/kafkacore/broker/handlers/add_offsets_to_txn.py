@@ -25,7 +25,7 @@ from kafkacore.structs import ACLOperation, ResourceType, TopicPartition
 
 #: First AddOffsetsToTxn version whose clients know the error PRODUCER_FENCED.
 FIRST_VERSION_WITH_FENCED = 2
-#: Version of the transaction protocol that a client uses if it sends this request.
+#: Transaction version of a client that sends this request.
 CLIENT_VERSION = 0
 
 

@@ -34,7 +34,8 @@ _LONG, _LONG_TAG = 0x80, 0x1F
 #: Number of fields before the subject (serial number, algorithm, issuer, validity), not counting the optional
 #: version before them.
 _BEFORE_SUBJECT: Final = 4
-#: Maximum bytes of a subject. Real subjects have some hundred bytes; the name is stored in tables and logs.
+#: Maximum bytes of a subject. The size is limited because the broker stores subjects in tables and writes
+#: them to logs. Real subjects have at most a few hundred bytes.
 _MAX_SUBJECT_LENGTH: Final = 8 * 1024
 
 

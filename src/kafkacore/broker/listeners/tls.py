@@ -143,7 +143,7 @@ def _reason(error: Exception, store: _Store) -> str:
 
 
 def _key_store(settings: Mapping[str, Any]) -> tuple[str, _Store]:
-    """Return the source of the key store for error messages, and its content."""
+    """Return the key store's source, for error messages, and its content."""
     password = settings.get("ssl.key.password")
     if "ssl.keystore.key" in settings:
         chain = _pem_text(Secret(settings["ssl.keystore.certificate.chain"]).text())

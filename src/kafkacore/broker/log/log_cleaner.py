@@ -52,8 +52,9 @@ class LogToClean(NamedTuple):
 def log_to_clean(log: UnifiedLog, first_dirty_offset: int, now_ms: int) -> LogToClean:
     """Find the part of ``log`` that can be compacted.
 
-    This part ends before the active segment, before the first record that is not on disk, and at the last
-    stable offset. It also ends before a segment with a record newer than ``min.compaction.lag.ms``.
+    This part ends at the smallest of these offsets: the start of the active segment, the first record that is
+    not on disk, the last stable offset, and the start of the first segment that has a record newer than
+    ``min.compaction.lag.ms``.
 
     Parameters
     ----------

@@ -539,7 +539,10 @@ class LogSegment:
         self.rename(self._ending + DELETED_SUFFIX)
 
     def rename(self, ending: str) -> None:
-        """Rename all files, replacing the ending of their names by ``ending``."""
+        """Rename all files so that ``ending``, such as ``.deleted``, follows ``.log``, ``.index`` and so on.
+
+        It replaces the previous ending, if there is one.
+        """
         transaction_index = self.transaction_index
         self._ending = ending
         transaction_index.move(self._path(TRANSACTION_INDEX_SUFFIX))

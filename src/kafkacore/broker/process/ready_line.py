@@ -8,8 +8,8 @@ from typing import NotRequired, TypedDict
 class ReadyLine(TypedDict):
     """The address of a running broker.
 
-    ``listeners`` has the advertised address of each listener and ``bound_ports`` its port, by the listener's
-    name.
+    Both dictionaries have the names of the listeners as keys: ``listeners`` contains the advertised
+    addresses, and ``bound_ports`` the ports to which the listeners are bound.
     """
 
     event: str

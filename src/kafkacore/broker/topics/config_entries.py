@@ -64,7 +64,11 @@ class ConfigEntry(NamedTuple):
 def topic_entries(
     configs: Mapping[str, str], services: ConfigServices, node_id: int
 ) -> Iterator[ConfigEntry]:
-    """Return the entries of all topic keys on ``node_id``. ``configs`` are the values set for the topic."""
+    """Return an entry for every setting of a topic.
+
+    ``configs`` are the values that are set for the topic. The other values come from the broker settings of
+    the node ``node_id``, or are the defaults.
+    """
     hidden = [key for key in HIDDEN_TOPIC_CONFIG.values() if key.name in configs]
     for key in (*TOPIC_CONFIG.values(), *hidden):
         given = []

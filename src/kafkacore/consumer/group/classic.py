@@ -103,7 +103,7 @@ class ClassicMembership:
         self.finder = CoordinatorFinder(
             client, metadata, clock, settings.group_id, backoff, self._coordinator_lost
         )
-        self.join = GroupJoin(self, rebalance, subscriptions, backoff)
+        self.join = GroupJoin(self, rebalance, backoff)
         self.state = MemberState.UNJOINED
         self._generation = NO_GENERATION
         self._background_error: BaseException | None = None

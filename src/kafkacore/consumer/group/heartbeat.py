@@ -72,9 +72,10 @@ class HeartbeatSender(Protocol):
         """Return the milliseconds until :meth:`turn` has something to do; infinity if it has nothing."""
 
     def read_due_ms(self, now_ms: float) -> float:
-        """Return the milliseconds until the next response should be read, so that metrics are current.
+        """Return the milliseconds until the caller should read the next heartbeat response.
 
-        The result is infinity if responses are read anyway, or if no response is expected.
+        Reading it keeps the metrics current while the application does not poll. The result is infinity if
+        the caller's polls of the network read the responses, or if no response is expected.
         """
 
     def turn(self, now_ms: float) -> None:

@@ -19,7 +19,6 @@ from kafkacore.consumer.group.generation import Generation, MemberState
 from kafkacore.consumer.group.lookup import MOVED
 from kafkacore.consumer.group.rebalance import Rebalance
 from kafkacore.consumer.group.requests import join_request, sync_request
-from kafkacore.consumer.subscription_state import SubscriptionState
 from kafkacore.coordinator.protocol import PROTOCOL_TYPE
 from kafkacore.protocol.generated.join_group import JoinGroupResponse
 from kafkacore.protocol.generated.sync_group import SyncGroupResponse
@@ -48,8 +47,8 @@ class GroupJoin:
     ----------
     member:
         Membership whose generation changes; it sends the requests.
-    rebalance, subscriptions:
-        The subscription to join with, and the assignment to change.
+    rebalance:
+        Builds the subscription that JoinGroup sends, and applies the assignment that the group returns.
     backoff:
         Backoff after a failure.
     """
@@ -58,12 +57,10 @@ class GroupJoin:
         self,
         member: ClassicMembership,
         rebalance: Rebalance,
-        subscriptions: SubscriptionState,
         backoff: ExponentialBackoff,
     ) -> None:
         self._member = member
         self._rebalance = rebalance
-        self._subscriptions = subscriptions
         self._backoff = backoff
         self._is_wanted = True
         self._reason = ""
