@@ -84,6 +84,12 @@ def add_parser(commands: Commands[CommandParser]) -> None:
         metavar="NAME",
         help="read as a member of this consumer group, and commit the offsets of printed records",
     )
+    parser.add_argument(
+        "--group-protocol",
+        choices=("classic", "consumer"),
+        help="protocol of the members of --group: classic (the default), or consumer, in which the broker "
+        "assigns the partitions (Apache Kafka 4.0 or newer)",
+    )
     _add_output(parser)
     parser.add_argument(
         "--read-committed", action="store_true", help="skip the records of aborted transactions"
@@ -224,7 +230,13 @@ def _check(arguments: argparse.Namespace) -> None:
         raise KafkaConfigurationError(
             "--until needs a start, because the default is the end: add --from-beginning or --from"
         )
+    _check_group(arguments)
+
+
+def _check_group(arguments: argparse.Namespace) -> None:
     if arguments.group is None:
+        if arguments.group_protocol is not None:
+            raise KafkaConfigurationError("--group-protocol needs --group")
         return
     if arguments.exit_at_end:
         raise KafkaConfigurationError(
@@ -268,6 +280,7 @@ def _run_as_member(arguments: argparse.Namespace, output: _Output) -> int:
     with KafkaConsumer(
         **client_settings(arguments, "request_timeout_ms", "bootstrap_timeout_ms"),
         group_id=arguments.group,
+        group_protocol=arguments.group_protocol or "classic",
         enable_auto_commit=False,
         auto_offset_reset="earliest" if arguments.from_beginning else "latest",
         isolation_level="read_committed" if arguments.read_committed else "read_uncommitted",

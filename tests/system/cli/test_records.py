@@ -110,6 +110,7 @@ def test_topics_are_given_by_names_or_expressions(run, our_broker, topic):
         (["consume", "t", "--last", "0"], "--last must be at least 1"),
         (["consume", "t", "--last", "1", "-c", "1"], "--last works neither with --max-records"),
         (["consume", "t", "--group", "g", "--from", "1h"], "--from does not work with --group"),
+        (["consume", "t", "--group-protocol", "consumer"], "--group-protocol needs --group"),
         (["consume", "(", "--regex"], "'(' is not a valid regular expression"),
         (["produce", "t", "--tombstone"], "--tombstone needs --key"),
         (["produce", "t", "--json", "--key", "k"], "--json cannot be used with --key"),

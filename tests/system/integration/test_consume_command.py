@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 
+import pytest
 from eventually import BUDGET_S
 
 from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
@@ -29,10 +30,12 @@ def committed(bootstrap, group, topic):
         return [consumer.committed(TopicPartition(topic, number)) or 0 for number in range(3)]
 
 
-def test_member_goes_on_where_the_group_was(apache_kafka, capfdbinary):
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_member_goes_on_where_the_group_was(apache_kafka, capfdbinary, protocol):
     bootstrap = apache_kafka.bootstrap_servers
-    topic = filled_topic(bootstrap, "consume-command")
+    topic = filled_topic(bootstrap, f"consume-command-{protocol}")
     command = ["consume", topic, "--group", topic, "--from-beginning", "--bootstrap", bootstrap]
+    command += ["--group-protocol", protocol]
     seen = []
     for count in (10, 20):
         assert main([*command, "--max-records", str(count)]) == 0
