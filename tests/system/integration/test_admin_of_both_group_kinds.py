@@ -122,8 +122,8 @@ def test_members_are_removed_by_either_id(
 ) -> None:
     static = join(protocol, group_instance_id="one")
     eventually(lambda: has_all([static]))
-    unknown = admin.remove_group_members(topic, [MemberToRemove(member_id="nobody")])
-    assert unknown == {"nobody": UnknownMemberIdError}
+    unknown = admin.remove_group_members(topic, [MemberToRemove(member_id="missing")])
+    assert unknown == {"missing": UnknownMemberIdError}
     static.stop()  # A static member stays in the group when it stops.
     (member,) = admin.describe_groups([topic])[topic]["members"]
     assert member["group_instance_id"] == "one"
