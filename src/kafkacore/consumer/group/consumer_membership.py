@@ -211,10 +211,12 @@ class ConsumerMembership:
             raise error
 
     def _raise_fatal(self) -> None:
-        assert self._fatal is not None
+        # The listener may call unsubscribe(), which forgets the error.
+        fatal = self._fatal
+        assert fatal is not None
         # The listener's exception was logged. The error that ended the membership is more important.
         self.reconciliation.release(is_lost=True)
-        raise self._fatal
+        raise fatal
 
     def _release_lost(self) -> Exception | None:
         error = self.reconciliation.release(is_lost=True)
@@ -474,6 +476,8 @@ class ConsumerMembership:
             return
         self.finder.answered()
         self._failures = 0
+        # The next heartbeat may be due before the next check, which was set while none was due.
+        self._next_check_ms = -math.inf
         self._member_id = answer.member_id or self._member_id
         self._epoch = answer.member_epoch
         if answer.heartbeat_interval_ms > 0:

@@ -8,6 +8,7 @@ from model.group_coordinator import RecordingListener
 from kafkacore.consumer import SubscriptionPattern
 from kafkacore.errors import (
     CommitFailedError,
+    GroupAuthorizationFailedError,
     IllegalStateError,
     KafkaConfigurationError,
     KafkaTimeoutError,
@@ -19,7 +20,7 @@ from kafkacore.protocol.generated.offset_fetch import OffsetFetchRequest
 from kafkacore.structs import TopicPartition
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
-UNKNOWN_MEMBER, FENCED_EPOCH, STALE_EPOCH = 25, 110, 113
+UNKNOWN_MEMBER, FENCED_EPOCH, STALE_EPOCH, GROUP_AUTHORIZATION_FAILED = 25, 110, 113, 30
 INTERVAL_MS = 5000
 
 
@@ -346,3 +347,25 @@ def test_broker_pattern_needs_the_new_protocol_and_a_group(make_consumer):
             consumer.subscribe(pattern=SubscriptionPattern("a"))
         assert consumer.subscription() is None
         consumer.subscribe(pattern="a")
+
+
+def test_listener_may_unsubscribe_when_the_membership_has_ended(make):
+    consumer = make()
+    read_on(consumer, 3)
+    consumer.listener.meanwhile = lambda what: consumer.unsubscribe() if what == "lost" else None
+    consumer.model.coordinator.errors[ConsumerGroupHeartbeatRequest].append(GROUP_AUTHORIZATION_FAILED)
+    with pytest.raises(GroupAuthorizationFailedError):
+        read_on(consumer, timeout_ms=3000)
+    assert consumer.subscription() is None
+    consumer.subscribe(["a"], listener=consumer.listener)
+    read_on(consumer)
+    assert consumer.assignment() == {A0, A1}
+
+
+def test_heartbeats_of_a_short_interval_do_not_stall_polls(make, clock):
+    consumer = make()
+    consumer.group.interval_ms = 1
+    read_on(consumer, 10)
+    before = len(consumer.group.beats)
+    consumer.poll(100)
+    assert len(consumer.group.beats) - before >= 90
