@@ -162,6 +162,6 @@ def test_command_shows_a_table_and_writes_json_and_a_chart(our_broker, tmp_path)
 def test_committed_results_are_small_and_whole():
     for path in (BENCH / "results").glob("*.json"):
         text = path.read_text()
-        assert len(text) < 200_000, path
+        assert len(text) < 400_000, path
         assert {"date", "commit", "command", "machine"} <= set(json.loads(text))
         assert '"/' not in text, f"{path} contains a path of the machine it was measured on"

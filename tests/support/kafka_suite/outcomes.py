@@ -23,6 +23,8 @@ RESULTS = (PASSED, FAILED, JAVA_OBJECTS, LEFT_OUT)
 ERROR_LENGTH = 200
 #: A test looks into the fields of a broker's object.
 _INSIDE = re.compile(r"^java\.lang\.NoSuchFieldException")
+#: A test reads a metric of a broker that the stand-in for its metrics does not have.
+_METRIC = re.compile(r'because the return value of "org\.apache\.kafka\.common\.metrics\.Metrics\.metric\(')
 _LEFT_OUT_INVOCATION = "left out by name"
 _ONLY_ONCE = "it runs once, as KRAFT"
 
@@ -100,10 +102,8 @@ class Rules:
             return Outcome(LEFT_OUT, self._why_left_out_invocation(line["name"]))
         if status == "skipped":
             return Outcome(LEFT_OUT, "disabled by Apache Kafka")
-        if _INSIDE.search(error):
-            return Outcome(JAVA_OBJECTS, "a field of an object")
-        if line.get("java_objects"):
-            return Outcome(JAVA_OBJECTS, ", ".join(line["java_objects"]))
+        if objects := _java_objects(line, error):
+            return Outcome(JAVA_OBJECTS, objects)
         if rejected := line.get("rejected"):
             return Outcome(LEFT_OUT, f"needs broker setting {', '.join(sorted(rejected))}")
         evidence = "\n".join(str(line.get(name, "")) for name in ("error", "trace", "log"))
@@ -113,6 +113,15 @@ class Rules:
         if needed := set(self.document["settings"]["needed"]) & set(line.get("ignored", ())):
             return Outcome(LEFT_OUT, f"needs broker setting {', '.join(sorted(needed))}")
         return Outcome(FAILED, " ".join(error.split())[:ERROR_LENGTH])
+
+
+def _java_objects(line: Mapping[str, Any], error: str) -> str:
+    """Return the Java objects of a broker for lack of which a test failed; empty if there are none."""
+    if _INSIDE.search(error):
+        return "a field of an object"
+    if _METRIC.search(error):
+        return "KafkaBroker.metrics"
+    return ", ".join(line.get("java_objects") or ())
 
 
 def shown_name(line: Mapping[str, Any]) -> str:

@@ -49,6 +49,13 @@ def test_left_out_by_class_and_by_method() -> None:
             Outcome(LEFT_OUT, "needs a protocol"),
         ),
         (line(error="java.lang.NoSuchFieldException: pool"), Outcome(JAVA_OBJECTS, "a field of an object")),
+        (
+            line(
+                error='Cannot invoke "KafkaMetric.metricValue()" because the return value of '
+                '"org.apache.kafka.common.metrics.Metrics.metric(MetricName)" is null'
+            ),
+            Outcome(JAVA_OBJECTS, "KafkaBroker.metrics"),
+        ),
         (line("left out", method="testA"), Outcome(LEFT_OUT, "not served")),
         (line("skipped", error="left out by name", name="p=streams"), Outcome(LEFT_OUT, "no streams")),
         (line("skipped"), Outcome(LEFT_OUT, "disabled by Apache Kafka")),
