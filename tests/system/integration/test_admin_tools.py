@@ -354,9 +354,13 @@ def test_reassign_tool_moves_a_replica_to_the_folder_that_it_is_in(
     assert outputs == [(0, False), (1, True)] * 2
 
 
-def test_features_tool_changes_transaction_version_and_refuses_others(brokers: BothBrokers) -> None:
+def test_features_tool_changes_levels_and_refuses_others(brokers: BothBrokers) -> None:
     ours = brokers.servers[1]
-    described, transactions = brokers.run(ours, FEATURES, "describe").out.splitlines()
+    groups, described, transactions = brokers.run(ours, FEATURES, "describe").out.splitlines()
+    assert groups.split()[:8] == [
+        "Feature:", "group.version", "SupportedMinVersion:", "0", "SupportedMaxVersion:", "1",
+        "FinalizedVersionLevel:", "1",
+    ]  # fmt: skip
     assert transactions.split()[:8] == [
         "Feature:", "transaction.version", "SupportedMinVersion:", "0", "SupportedMaxVersion:", "2",
         "FinalizedVersionLevel:", "2",
@@ -372,3 +376,7 @@ def test_features_tool_changes_transaction_version_and_refuses_others(brokers: B
     assert "FinalizedVersionLevel: 1" in brokers.run(ours, FEATURES, "describe").out
     raised = brokers.same(FEATURES, "upgrade", "--feature", "transaction.version=2")
     assert raised == ["transaction.version was upgraded to 2."]
+    lowered = brokers.same(FEATURES, "downgrade", "--feature", "group.version=0")
+    assert lowered == ["group.version was downgraded to 0."]
+    raised = brokers.same(FEATURES, "upgrade", "--feature", "group.version=1")
+    assert raised == ["group.version was upgraded to 1."]

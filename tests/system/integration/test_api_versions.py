@@ -137,7 +137,6 @@ def test_announced_ranges_are_apache_kafkas_but_for_known_reasons(
 #: Features of Apache Kafka that our broker does not announce, which means level 0, and why.
 FEATURES_NOT_HERE = {
     "eligible.leader.replicas.version": "nothing is replicated",
-    "group.version": "the group protocol of KIP-848 is not served",
     "kraft.version": _QUORUM,
     "share.version": _SHARE_AND_STREAMS,
     "streams.version": _SHARE_AND_STREAMS,
@@ -165,8 +164,9 @@ def test_announced_features_are_apache_kafkas_but_for_known_reasons(
         )
     assert highest[0] == highest[1]
     assert levels[0] == levels[1]
-    (transactions,) = (each for each in ours.supported_features if each.name == "transaction.version")
-    assert transactions in theirs.supported_features
+    for name in ("group.version", "transaction.version"):
+        (supported_levels,) = (each for each in ours.supported_features if each.name == name)
+        assert supported_levels in theirs.supported_features
 
 
 #: Updates of features: level, kind, and the error code of both brokers.
@@ -184,6 +184,10 @@ UPDATES = [
     ("transaction.version", 0, 3, 0),
     ("transaction.version", 1, 1, INVALID_UPDATE_VERSION),
     ("transaction.version", 3, 1, INVALID_UPDATE_VERSION),
+    ("group.version", 1, 1, 0),
+    ("group.version", 0, 2, 0),
+    ("group.version", 0, 3, 0),
+    ("group.version", 0, 1, INVALID_UPDATE_VERSION),
     ("group.version", 2, 1, INVALID_UPDATE_VERSION),
     ("unknown.version", 0, 1, INVALID_UPDATE_VERSION),
     ("unknown.version", 1, 1, INVALID_UPDATE_VERSION),

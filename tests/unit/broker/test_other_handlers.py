@@ -216,7 +216,9 @@ def finalized(broker: BrokerHarness, version: int = 4) -> tuple[int, dict[str, i
 
 
 @pytest.mark.parametrize("version", range(3))
-@pytest.mark.parametrize("feature", ["metadata.version", "transaction.version", "kraft.version"])
+@pytest.mark.parametrize(
+    "feature", ["metadata.version", "transaction.version", "group.version", "kraft.version"]
+)
 def test_feature_can_be_updated_to_the_level_that_it_has(
     broker: BrokerHarness, version: int, feature: str
 ) -> None:
@@ -235,7 +237,9 @@ def test_feature_can_be_updated_to_the_level_that_it_has(
         ("transaction.version", -1, 2, "A feature version cannot be less than 0."),
         ("transaction.version", 1, 1, "Can't downgrade the version of this feature without setting the "),
         ("transaction.version", 2, 9, "The controller does not support the given upgrade type."),
-        ("group.version", 1, 1, "Local controller 1 does not support this feature."),
+        ("group.version", 2, 1, "Local controller 1 only supports versions 0-1"),
+        ("group.version", 0, 1, "Can't downgrade the version of this feature without setting the "),
+        ("share.version", 1, 1, "Local controller 1 does not support this feature."),
         ("nobodys.version", 1, 1, "Local controller 1 does not support this feature."),
         ("nobodys.version", 0, 1, "Feature nobodys.version not found."),
     ],
@@ -251,17 +255,28 @@ def test_other_levels_of_features_are_refused_in_kafkas_words(
 
 
 def test_transaction_version_can_be_lowered_and_raised(broker: BrokerHarness) -> None:
-    assert finalized(broker) == (0, {"metadata.version": 30, "transaction.version": 2})
+    others = {"metadata.version": 30, "group.version": 1}
+    assert finalized(broker) == (0, {**others, "transaction.version": 2})
     assert updated(broker, "transaction.version", 1, 1, upgrade_type=2, validate_only=True).error_code == 0
     assert finalized(broker)[0] == 0
     assert updated(broker, "transaction.version", 1, 0, allow_downgrade=True).error_code == 0
     # Clients ignore levels unless the epoch has grown.
-    assert finalized(broker) == (1, {"metadata.version": 30, "transaction.version": 1})
+    assert finalized(broker) == (1, {**others, "transaction.version": 1})
     assert updated(broker, "transaction.version", 2, upgrade_type=2).error_code != 0
     assert updated(broker, "transaction.version", 0, upgrade_type=3).error_code == 0
-    assert finalized(broker) == (2, {"metadata.version": 30})
+    assert finalized(broker) == (2, others)
     assert updated(broker, "transaction.version", 2).error_code == 0
-    assert finalized(broker) == (3, {"metadata.version": 30, "transaction.version": 2})
+    assert finalized(broker) == (3, {**others, "transaction.version": 2})
+
+
+def test_group_version_can_be_lowered_and_raised(broker: BrokerHarness) -> None:
+    levels = broker.services.metadata.features
+    assert levels.group_version == 1
+    assert updated(broker, "group.version", 0, upgrade_type=2).error_code == 0
+    assert "group.version" not in finalized(broker)[1]
+    assert levels.group_version == 0
+    assert updated(broker, "group.version", 1).error_code == 0
+    assert finalized(broker)[1]["group.version"] == levels.group_version == 1
 
 
 @pytest.mark.parametrize(("version", "lowest"), [(3, 1), (4, 0)])
@@ -269,6 +284,7 @@ def test_supported_levels_of_features_are_announced(broker: BrokerHarness, versi
     response = broker.ask(ApiVersionsRequest(**CLIENT), version)
     assert [(each.name, each.min_version, each.max_version) for each in response.supported_features] == [
         ("metadata.version", 30, 30),
+        ("group.version", lowest, 1),
         ("transaction.version", lowest, 2),
     ]
 

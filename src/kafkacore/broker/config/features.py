@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 
+GROUP_VERSION: Final = "group.version"
 METADATA_VERSION: Final = "metadata.version"
 TRANSACTION_VERSION: Final = "transaction.version"
 
@@ -30,7 +31,7 @@ _NOT_SUPPORTED: Final = LevelRange(0, 0)
 FEATURES: Final = {
     METADATA_VERSION: LevelRange(30, 30),
     "eligible.leader.replicas.version": _NOT_SUPPORTED,
-    "group.version": _NOT_SUPPORTED,
+    GROUP_VERSION: LevelRange(0, 1),
     "kraft.version": _NOT_SUPPORTED,
     "share.version": _NOT_SUPPORTED,
     "streams.version": _NOT_SUPPORTED,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from kafkacore.broker.config.features import FEATURES, TRANSACTION_VERSION, refusal
+from kafkacore.broker.config.features import FEATURES, GROUP_VERSION, TRANSACTION_VERSION, refusal
 from kafkacore.errors import InvalidUpdateVersionError
 from kafkacore.protocol.generated.metadata_records import FeatureLevelRecord
 from kafkacore.structs import printable
@@ -26,13 +26,15 @@ class FeatureLevels:
 
     Attributes
     ----------
+    group_version:
+        The level of ``group.version``, an attribute because each heartbeat of a consumer group needs it.
     transaction_version:
         The level of ``transaction.version``, an attribute because each change of a transaction needs it.
     """
 
     def __init__(self) -> None:
         self._changed: dict[str, int] = {}
-        self.transaction_version = self.level(TRANSACTION_VERSION)
+        self._keep_levels()
 
     def level(self, feature: str) -> int:
         """Return the level of a feature; 0 if it is disabled or not known."""
@@ -84,7 +86,7 @@ class FeatureLevels:
                 f"level {record.feature_level} of feature {printable(record.name)} is not supported"
             )
         self._changed[record.name] = record.feature_level
-        self.transaction_version = self.level(TRANSACTION_VERSION)
+        self._keep_levels()
 
     def records(self) -> list[FeatureLevelRecord]:
         """Return the records of the levels that differ, or have ever differed, from the highest level."""
@@ -92,3 +94,7 @@ class FeatureLevels:
             FeatureLevelRecord(name=feature, feature_level=level)
             for feature, level in sorted(self._changed.items())
         ]
+
+    def _keep_levels(self) -> None:
+        self.group_version = self.level(GROUP_VERSION)
+        self.transaction_version = self.level(TRANSACTION_VERSION)

@@ -24,7 +24,7 @@ from kafkacore.protocol.generated.metadata_records import FeatureLevelRecord
 from kafkacore.record import read_batches
 from kafkacore.testing import VirtualClock
 
-TV = "transaction.version"
+TV, GV = "transaction.version", "group.version"
 
 
 def loaded(folder: Path) -> ClusterMetadata:
@@ -35,9 +35,9 @@ def loaded(folder: Path) -> ClusterMetadata:
     return metadata
 
 
-def set_level(metadata: ClusterMetadata, level: int, upgrade_type: int) -> None:
+def set_level(metadata: ClusterMetadata, level: int, upgrade_type: int, feature: str = TV) -> None:
     outcomes: list[Any] = []
-    update = FeatureUpdate(TV, level, upgrade_type)
+    update = FeatureUpdate(feature, level, upgrade_type)
     metadata.change(lambda: (metadata.features.update([update], 1), None), outcomes.append)
     assert outcomes == [None]
 
@@ -53,6 +53,18 @@ def test_levels_survive_a_restart(tmp_path: Path) -> None:
     metadata.close()
 
 
+def test_level_of_groups_survives_a_restart(tmp_path: Path) -> None:
+    metadata = loaded(tmp_path)
+    # A data folder of an older broker has no record of the feature either.
+    assert metadata.features.group_version == 1
+    for level, kind in ((0, SAFE_DOWNGRADE), (1, UPGRADE)):
+        set_level(metadata, level, kind, GV)
+        metadata.close()
+        metadata = loaded(tmp_path)
+        assert metadata.features.level(GV) == metadata.features.group_version == level
+    metadata.close()
+
+
 def test_levels_survive_a_rewrite_of_the_log(tmp_path: Path) -> None:
     metadata = loaded(tmp_path)
     set_level(metadata, 1, SAFE_DOWNGRADE)
@@ -63,7 +75,9 @@ def test_levels_survive_a_rewrite_of_the_log(tmp_path: Path) -> None:
     metadata.close()
 
 
-@pytest.mark.parametrize(("feature", "level"), [(TV, 3), ("metadata.version", 29), ("unknown.version", 1)])
+@pytest.mark.parametrize(
+    ("feature", "level"), [(TV, 3), (GV, 2), ("metadata.version", 29), ("unknown.version", 1)]
+)
 def test_level_of_a_newer_broker_stops_the_start(tmp_path: Path, feature: str, level: int) -> None:
     log = MetadataLog(tmp_path / FILE_NAME, Disk(), VirtualClock())
     log.append([FeatureLevelRecord(name=feature, feature_level=level)])
@@ -74,8 +88,8 @@ def test_level_of_a_newer_broker_stops_the_start(tmp_path: Path, feature: str, l
 
 def test_update_of_several_features_is_all_or_nothing() -> None:
     levels = FeatureLevels()
-    updates = [FeatureUpdate(TV, 1, SAFE_DOWNGRADE), FeatureUpdate("group.version", 1, UPGRADE)]
-    with pytest.raises(InvalidUpdateVersionError, match=r"update version 1 for feature group\.version"):
+    updates = [FeatureUpdate(TV, 1, SAFE_DOWNGRADE), FeatureUpdate("share.version", 1, UPGRADE)]
+    with pytest.raises(InvalidUpdateVersionError, match=r"update version 1 for feature share\.version"):
         levels.update(updates, 1)
     assert levels.level(TV) == 2
 
