@@ -183,7 +183,7 @@ def read_metadata_log(data: bytes) -> None:
     disk.write_file(FOLDER / metadata_log.FILE_NAME, data)
     quotas = Quotas(_CONFIG, VirtualClock())
     log = metadata_log.MetadataLog(FOLDER / metadata_log.FILE_NAME, disk, VirtualClock())
-    metadata = ClusterMetadata(log, ChangeQueue(), VirtualClock(), quotas.set_entity)
+    metadata = ClusterMetadata(log, ChangeQueue(), VirtualClock(), quotas.set_entity, _CONFIG)
     metadata.load(was_clean=False)
 
 

@@ -77,6 +77,7 @@ class BrokerHarness:
             ChangeQueue(),
             self.clock,
             self.quotas.set_entity,
+            self.config,
         )
         self.transaction_services = TransactionServices(
             self.config,
@@ -128,6 +129,7 @@ class BrokerHarness:
 
     def _reconfigure(self, config: BrokerConfig) -> None:
         self.topics.config = config
+        self.services.metadata.group_limits.config = config
         self.log_manager.update_defaults(config.topic_defaults())
 
     def _wakeup(self) -> None:

@@ -30,7 +30,7 @@ from kafkacore.testing import VirtualClock
 
 LOGGER, METRICS, GROUP = 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
-SESSION = "consumer.session.timeout.ms"
+SESSION, HEARTBEAT = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
 #: A logger that always exists.
 NAME = "kafkacore.broker.log_lines"
 
@@ -202,8 +202,68 @@ def test_record_of_another_type_stops_the_start_with_a_sentence(tmp_path: Path) 
         pass
 
 
-def test_every_setting_of_a_group_says_that_it_has_no_effect() -> None:
-    assert all("has no effect on this broker" in key.documentation for key in GROUP_CONFIG.values())
+def test_setting_of_a_protocol_that_is_not_served_says_that_it_has_no_effect() -> None:
+    with_effect = {
+        name for name, key in GROUP_CONFIG.items() if "has no effect on this broker" not in key.documentation
+    }
+    assert with_effect == {name for name in GROUP_CONFIG if name.startswith("consumer.")}
+
+
+def synonyms(broker: Any, group: str, name: str) -> list[tuple[str, str, int]]:
+    resources = [{"resource_type": GROUP, "resource_name": group, "configuration_keys": [name]}]
+    (result,) = broker.ask(made(DescribeConfigsRequest, resources=resources, include_synonyms=True)).results
+    (config,) = result.configs
+    assert (config.value, config.config_source) == (config.synonyms[0].value, config.synonyms[0].source)
+    return [(each.name, each.value, each.source) for each in config.synonyms]
+
+
+def test_defaults_of_groups_are_the_settings_of_the_broker(tmp_path: Path) -> None:
+    broker = BrokerHarness(tmp_path, group_consumer_session_timeout_ms=50_000)
+    of_broker = [(f"group.{SESSION}", "50000", 4), (f"group.{SESSION}", "45000", 5)]
+    assert synonyms(broker, "g", SESSION) == of_broker
+    assert altered(broker, change(GROUP, "g", (SESSION, SET, "55000"))) == (0, None)
+    assert synonyms(broker, "g", SESSION) == [(SESSION, "55000", 8), *of_broker]
+    assert synonyms(broker, "g", HEARTBEAT) == [(f"group.{HEARTBEAT}", "5000", 5)]
+    assert synonyms(broker, "g", "share.session.timeout.ms") == [
+        ("group.share.session.timeout.ms", "45000", 5)
+    ]
+
+
+def test_limits_of_groups_are_the_settings_of_the_broker(tmp_path: Path) -> None:
+    broker = BrokerHarness(
+        tmp_path,
+        group_consumer_min_session_timeout_ms=500,
+        group_consumer_max_heartbeat_interval_ms=60_000,
+    )
+    invalid, least = InvalidConfigurationError.errno, "group.consumer.min.session.timeout.ms"
+    assert altered(broker, change(GROUP, "g", (SESSION, SET, "499"))) == (
+        invalid,
+        f"{SESSION} must be greater than or equal to {least}",
+    )
+    # Without a setting of the group, the broker's heartbeat interval of 5 s counts.
+    for changes in ([(SESSION, SET, "5000")], [(HEARTBEAT, SET, "45000")]):
+        assert altered(broker, change(GROUP, "g", *changes)) == (
+            invalid,
+            f"{SESSION} must be greater than {HEARTBEAT}",
+        )
+    assert altered(broker, change(GROUP, "g", (SESSION, SET, "5001"))) == (0, None)
+    assert broker.services.metadata.group_limits.session_timeout_ms("g") == 5001
+
+
+def test_coordinator_sees_settings_of_groups_after_changes_and_restarts(tmp_path: Path) -> None:
+    with broker_in_hand(tmp_path) as broker:
+        limits = broker.services.metadata.group_limits
+        assert altered(broker, change(GROUP, "g", (SESSION, SET, "50000"), (HEARTBEAT, SET, "6000"))) == (
+            0,
+            None,
+        )
+        assert (limits.session_timeout_ms("g"), limits.heartbeat_interval_ms("g")) == (50_000, 6000)
+        assert altered(broker, change(GROUP, "g", (HEARTBEAT, DELETE, None))) == (0, None)
+        assert limits.heartbeat_interval_ms("g") == 5000
+    with broker_in_hand(tmp_path) as broker:
+        limits = broker.services.metadata.group_limits
+        assert (limits.session_timeout_ms("g"), limits.heartbeat_interval_ms("g")) == (50_000, 5000)
+        assert (limits.session_timeout_ms("h"), limits.heartbeat_interval_ms("h")) == (45_000, 5000)
 
 
 # ---- Broker loggers ----------------------------------------------------------------------------------------

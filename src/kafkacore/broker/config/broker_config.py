@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 
 from kafkacore.broker.config.config_keys import BROKER_KEYS, BrokerSetting, as_text, broker_default, resolve
+from kafkacore.broker.config.group_limits import check_consumer_groups, checked_assignors, checked_protocols
 from kafkacore.broker.config.listener_keys import USER_PREFIX
 from kafkacore.broker.config.listeners import (
     EVERY_ADDRESS,
@@ -139,6 +140,24 @@ class BrokerConfig:
     group_max_session_timeout_ms: int = broker_default("group_max_session_timeout_ms")
     group_initial_rebalance_delay_ms: int = broker_default("group_initial_rebalance_delay_ms")
     group_max_size: int = broker_default("group_max_size")
+    group_consumer_assignment_interval_ms: int = broker_default("group_consumer_assignment_interval_ms")
+    group_consumer_assignors: str = broker_default("group_consumer_assignors")
+    group_consumer_heartbeat_interval_ms: int = broker_default("group_consumer_heartbeat_interval_ms")
+    group_consumer_max_assignment_interval_ms: int = broker_default(
+        "group_consumer_max_assignment_interval_ms"
+    )
+    group_consumer_max_heartbeat_interval_ms: int = broker_default("group_consumer_max_heartbeat_interval_ms")
+    group_consumer_max_session_timeout_ms: int = broker_default("group_consumer_max_session_timeout_ms")
+    group_consumer_max_size: int = broker_default("group_consumer_max_size")
+    group_consumer_migration_policy: str = broker_default("group_consumer_migration_policy")
+    group_consumer_min_assignment_interval_ms: int = broker_default(
+        "group_consumer_min_assignment_interval_ms"
+    )
+    group_consumer_min_heartbeat_interval_ms: int = broker_default("group_consumer_min_heartbeat_interval_ms")
+    group_consumer_min_session_timeout_ms: int = broker_default("group_consumer_min_session_timeout_ms")
+    group_consumer_regex_refresh_interval_ms: int = broker_default("group_consumer_regex_refresh_interval_ms")
+    group_consumer_session_timeout_ms: int = broker_default("group_consumer_session_timeout_ms")
+    group_coordinator_rebalance_protocols: str = broker_default("group_coordinator_rebalance_protocols")
     offset_metadata_max_bytes: int = broker_default("offset_metadata_max_bytes")
     offsets_commit_timeout_ms: int = broker_default("offsets_commit_timeout_ms")
     offsets_load_buffer_size: int = broker_default("offsets_load_buffer_size")
@@ -174,6 +193,7 @@ class BrokerConfig:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "data_dir", Path(self.data_dir).absolute())
+        self._normalise_consumer_groups()
         for key in BROKER_KEYS:
             _check(key, getattr(self, key.field))
         if self.num_partitions > self.max_partitions:
@@ -185,6 +205,7 @@ class BrokerConfig:
                 f"group.min.session.timeout.ms={self.group_min_session_timeout_ms} must not be larger than "
                 f"group.max.session.timeout.ms={self.group_max_session_timeout_ms}"
             )
+        check_consumer_groups(self)
         object.__setattr__(self, "host", self.node_listeners[0].host)
         if self.listeners:
             object.__setattr__(self, "listeners", ",".join(str(each) for each in self._endpoints()))
@@ -203,6 +224,18 @@ class BrokerConfig:
         if self.queued_max_request_bytes == 0:
             raise KafkaConfigurationError("queued.max.request.bytes=0 must be -1 (no limit) or more than 0")
         self._check_log_defaults()
+
+    def _normalise_consumer_groups(self) -> None:
+        """Write lists of names without blanks, and the policy, whose case Kafka ignores, in lower case."""
+        normal = {
+            "group_consumer_assignors": checked_assignors(self.group_consumer_assignors),
+            "group_consumer_migration_policy": self.group_consumer_migration_policy.strip().lower(),
+            "group_coordinator_rebalance_protocols": checked_protocols(
+                self.group_coordinator_rebalance_protocols
+            ),
+        }
+        for name, value in normal.items():
+            object.__setattr__(self, name, value)
 
     @cached_property
     def node_listeners(self) -> tuple[Listener, ...]:

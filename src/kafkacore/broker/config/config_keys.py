@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from kafkacore.broker.config.group_limits import MIGRATION_POLICIES
 from kafkacore.broker.config.kafka_keys import (
     CLIENT_OR_JAVA,
     REPLICATION_FACTORS,
@@ -211,6 +212,57 @@ BROKER_KEYS: Final = (
     _key("group.max.size", "group_max_size", _I, INT32_MAX, 1, INT32_MAX,
          documentation="Maximum number of members in a group. The broker rejects further members with "
                        "GROUP_MAX_SIZE_REACHED."),
+    _key("group.consumer.assignment.interval.ms", "group_consumer_assignment_interval_ms", _I, 1_000, 0,
+         INT32_MAX, is_dynamic=True,
+         documentation="Minimum time in milliseconds between two assignments of a consumer group (KIP-848) "
+                       "that does not set `consumer.assignment.interval.ms`."),
+    _key("group.consumer.assignors", "group_consumer_assignors", _S, "uniform,range",
+         documentation="Assignors of consumer groups (KIP-848), as a comma-separated list: `uniform`, "
+                       "`range`, or the names of their classes in Apache Kafka. The first one is used for "
+                       "a group whose members do not choose one."),
+    _key("group.consumer.heartbeat.interval.ms", "group_consumer_heartbeat_interval_ms", _I, 5_000, 1,
+         INT32_MAX,
+         documentation="Time in milliseconds between two heartbeats of a member of a consumer group "
+                       "(KIP-848) that does not set `consumer.heartbeat.interval.ms`."),
+    _key("group.consumer.max.assignment.interval.ms", "group_consumer_max_assignment_interval_ms", _I,
+         15_000, 0, INT32_MAX,
+         documentation="Maximum `consumer.assignment.interval.ms` of a group, in milliseconds."),
+    _key("group.consumer.max.heartbeat.interval.ms", "group_consumer_max_heartbeat_interval_ms", _I, 15_000,
+         1, INT32_MAX,
+         documentation="Maximum `consumer.heartbeat.interval.ms` of a group, in milliseconds."),
+    _key("group.consumer.max.session.timeout.ms", "group_consumer_max_session_timeout_ms", _I, 60_000, 1,
+         INT32_MAX,
+         documentation="Maximum `consumer.session.timeout.ms` of a group, in milliseconds."),
+    _key("group.consumer.max.size", "group_consumer_max_size", _I, INT32_MAX, 1, INT32_MAX,
+         documentation="Maximum number of members in a consumer group (KIP-848). The broker rejects further "
+                       "members with GROUP_MAX_SIZE_REACHED."),
+    _key("group.consumer.migration.policy", "group_consumer_migration_policy", _S, "bidirectional",
+         choices=MIGRATION_POLICIES,
+         documentation="Which groups with members change their protocol when a member of the other "
+                       "protocol joins: classic groups become consumer groups (`upgrade`), consumer groups "
+                       "become classic groups when only classic members are left (`downgrade`), both "
+                       "(`bidirectional`), or neither (`disabled`). Groups without members always change."),
+    _key("group.consumer.min.assignment.interval.ms", "group_consumer_min_assignment_interval_ms", _I, 0, 0,
+         INT32_MAX,
+         documentation="Minimum `consumer.assignment.interval.ms` of a group, in milliseconds."),
+    _key("group.consumer.min.heartbeat.interval.ms", "group_consumer_min_heartbeat_interval_ms", _I, 5_000,
+         1, INT32_MAX,
+         documentation="Minimum `consumer.heartbeat.interval.ms` of a group, in milliseconds."),
+    _key("group.consumer.min.session.timeout.ms", "group_consumer_min_session_timeout_ms", _I, 45_000, 1,
+         INT32_MAX,
+         documentation="Minimum `consumer.session.timeout.ms` of a group, in milliseconds."),
+    _key("group.consumer.regex.refresh.interval.ms", "group_consumer_regex_refresh_interval_ms", _I,
+         600_000, 10_000, INT32_MAX,
+         documentation="Interval in milliseconds at which the broker matches the regular expressions of "
+                       "consumer groups (KIP-848) with the topics again."),
+    _key("group.consumer.session.timeout.ms", "group_consumer_session_timeout_ms", _I, 45_000, 1, INT32_MAX,
+         documentation="Time in milliseconds without a heartbeat after which a member of a consumer group "
+                       "(KIP-848) has failed, unless the group sets `consumer.session.timeout.ms`."),
+    _key("group.coordinator.rebalance.protocols", "group_coordinator_rebalance_protocols", _S,
+         "classic,consumer,streams",
+         documentation="Group protocols that clients may use, as a comma-separated list. Without "
+                       "`consumer`, the broker refuses the protocol of KIP-848. `classic` is required; "
+                       "`share` and `streams` are accepted but have no effect."),
     _key("max.partitions", "max_partitions", _I, 100_000, 1, INT32_MAX,
          documentation="Maximum number of partitions of all topics together."),
     _key("log.cleaner.enable", "log_cleaner_enable", _B, True,

@@ -1,7 +1,7 @@
 """The settings of a group, with Kafka's names, types, defaults and limits, and the check of their values.
 
-The table follows Kafka's ``GroupConfig``. All settings belong to group protocols that this broker does not
-serve: it checks, stores and shows them, so that tools written for Apache Kafka work.
+The table follows Kafka's ``GroupConfig``. Settings of share and streams groups belong to protocols that this
+broker does not serve: it checks, stores and shows them, so that tools written for Apache Kafka work.
 """
 
 from __future__ import annotations
@@ -9,20 +9,27 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from kafkacore.broker.config.group_limits import (
+    HEARTBEAT_INTERVAL,
+    SESSION_TIMEOUT,
+    bounds_of_consumer_groups,
+)
 from kafkacore.broker.config.topic_config import checked_value
 from kafkacore.errors import InvalidConfigurationError, InvalidRequestError
 from kafkacore.settings import SettingType, table
 from kafkacore.settings.setting import Setting
 from kafkacore.structs import INT32_MAX
 
+if TYPE_CHECKING:
+    from kafkacore.broker.config.broker_config import BrokerConfig
+
 _AUTO_OFFSET_RESET: Final = "share.auto.offset.reset"
 _BY_DURATION: Final = re.compile(
     r"by_duration:P(?=\d|T)(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+([.,]\d{0,9})?S)?)?", re.ASCII | re.IGNORECASE
 )
 _WHY: Final = {
-    "consumer": "the group protocol of KIP-848 is not served",
     "share": "share groups are not served",
     "streams": "streams groups are not served",
 }
@@ -38,7 +45,8 @@ class GroupSetting(Setting):
         Kafka's broker setting for the default of all groups; empty if only a group can set it.
     least, most:
         Minimum and maximum of the value; ``None`` for no limit. In Kafka, broker settings limit the value.
-        The limits here are Kafka's defaults of these broker settings.
+        The limits here are Kafka's defaults of these broker settings. They apply to settings of share and
+        streams groups. Settings of consumer groups have the limits of the broker's configuration.
     least_name, most_name:
         Names of these broker settings, for error messages.
     """
@@ -84,7 +92,8 @@ def _choice(
 
 
 def _documentation(protocol: str, about: str) -> str:
-    return f"{about} Accepted and stored, but has no effect on this broker: {_WHY[protocol]}."
+    why = _WHY.get(protocol)
+    return about if why is None else f"{about} Accepted and stored, but has no effect on this broker: {why}."
 
 
 def _timing(protocol: str) -> tuple[GroupSetting, ...]:
@@ -106,8 +115,8 @@ def _timing(protocol: str) -> tuple[GroupSetting, ...]:
 
 
 # fmt: off
-#: Settings of groups by name. Kafka's rule that the session timeout is longer than the heartbeat interval
-#: follows from their limits.
+#: Settings of groups by name. For share and streams groups, Kafka's rule that the session timeout is longer
+#: than the heartbeat interval follows from their limits.
 GROUP_CONFIG: Final = table(
     *_timing("consumer"),
     *_timing("share"),
@@ -147,8 +156,17 @@ GROUP_CONFIG: Final = table(
 # fmt: on
 
 
-def checked_group_configs(name: str, configs: Mapping[str, str]) -> dict[str, str]:
+def checked_group_configs(name: str, configs: Mapping[str, str], broker: BrokerConfig) -> dict[str, str]:
     """Check the settings given for a group and return them in Kafka's notation.
+
+    Parameters
+    ----------
+    name:
+        Name of the group.
+    configs:
+        All settings of the group.
+    broker:
+        The configuration of the broker, whose limits apply to settings of consumer groups.
 
     Raises
     ------
@@ -162,10 +180,21 @@ def checked_group_configs(name: str, configs: Mapping[str, str]) -> dict[str, st
     for key in configs:
         if key not in GROUP_CONFIG:
             raise InvalidConfigurationError(f"Unknown group config name: {key}")
-    return {key: _checked(GROUP_CONFIG[key], text) for key, text in configs.items()}
+    bounds = bounds_of_consumer_groups(broker)
+    checked = {}
+    for key, text in configs.items():
+        setting = GROUP_CONFIG[key]
+        _, least, most = bounds.get(key, (None, setting.least, setting.most))
+        checked[key] = _checked(setting, text, least, most)
+    session_ms, heartbeat_ms = (
+        int(checked.get(key, bounds[key].default)) for key in (SESSION_TIMEOUT, HEARTBEAT_INTERVAL)
+    )
+    if session_ms <= heartbeat_ms:
+        raise InvalidConfigurationError(f"{SESSION_TIMEOUT} must be greater than {HEARTBEAT_INTERVAL}")
+    return checked
 
 
-def _checked(key: GroupSetting, text: str) -> str:
+def _checked(key: GroupSetting, text: str, least: int | None, most: int | None) -> str:
     value = checked_value(key, text)
     if key.name == _AUTO_OFFSET_RESET:
         if value not in ("earliest", "latest") and _BY_DURATION.fullmatch(value) is None:
@@ -173,8 +202,8 @@ def _checked(key: GroupSetting, text: str) -> str:
                 f"Invalid value {value} for configuration {key.name}: must be earliest, latest, or "
                 f"by_duration: and an ISO 8601 duration such as PT1H"
             )
-    elif key.least is not None and int(value) < key.least:
+    elif least is not None and int(value) < least:
         raise InvalidConfigurationError(f"{key.name} must be greater than or equal to {key.least_name}")
-    elif key.most is not None and int(value) > key.most:
+    elif most is not None and int(value) > most:
         raise InvalidConfigurationError(f"{key.name} must be less than or equal to {key.most_name}")
     return value

@@ -86,15 +86,6 @@ _BY_REASON: Final = {
         remote.log.storage.manager.class.path remote.log.storage.manager.impl.prefix
         remote.log.storage.system.enable
     """,
-    "this broker does not support the consumer group protocol of KIP-848": """
-        group.consumer.assignment.interval.ms group.consumer.assignors
-        group.consumer.heartbeat.interval.ms group.consumer.max.assignment.interval.ms
-        group.consumer.max.heartbeat.interval.ms group.consumer.max.session.timeout.ms
-        group.consumer.max.size group.consumer.migration.policy
-        group.consumer.min.assignment.interval.ms group.consumer.min.heartbeat.interval.ms
-        group.consumer.min.session.timeout.ms group.consumer.regex.refresh.interval.ms
-        group.consumer.session.timeout.ms group.coordinator.rebalance.protocols
-    """,
     "this broker does not support share groups or streams groups": """
         group.share.assignment.interval.ms group.share.assignors group.share.delivery.count.limit
         group.share.heartbeat.interval.ms group.share.initialize.retry.interval.ms

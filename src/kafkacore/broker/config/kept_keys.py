@@ -37,7 +37,6 @@ _FOR_ALL_OR_ONE: Final = (
     _key("config.providers", _LIST),
     _key("follower.fetch.last.tiered.offset.enable", _B),
     _key("follower.replication.throttled.rate", _L),
-    _key("group.consumer.assignment.interval.ms", _I),
     _key("group.coordinator.cached.buffer.max.bytes", _I, _MIN_BUFFER_BYTES),
     _key("group.share.assignment.interval.ms", _I),
     _key("group.streams.assignment.interval.ms", _I),

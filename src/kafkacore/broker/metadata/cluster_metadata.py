@@ -7,9 +7,11 @@ result of the earlier changes. A request for a change is answered when the recor
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias, TypeVar
 
+from kafkacore.broker.config.broker_config import BrokerConfig
+from kafkacore.broker.config.group_limits import GroupLimits
 from kafkacore.broker.metadata.acls import AclStore
 from kafkacore.broker.metadata.feature_levels import FeatureLevels
 from kafkacore.broker.metadata.metadata_log import MetadataLog
@@ -55,8 +57,13 @@ class ClusterMetadata:
         Source of random ids.
     on_quota:
         Called with each quota limit that is loaded or changed.
-    configured_users:
-        Names of the users in the broker's configuration.
+    config:
+        The configuration of the broker.
+
+    Attributes
+    ----------
+    group_limits:
+        Timeouts and intervals of consumer groups.
     """
 
     def __init__(
@@ -65,14 +72,15 @@ class ClusterMetadata:
         changes: ChangeQueue,
         clock: Clock,
         on_quota: OnChanged,
-        configured_users: Collection[str] = (),
+        config: BrokerConfig,
     ) -> None:
         self._log = log
         self.changes = changes
         self.acls = AclStore(clock)
-        self.users = ScramUsers(configured_users)
+        self.users = ScramUsers(config.users)
         self.quotas = QuotaEntities(on_quota)
-        self.configs = ResourceConfigs()
+        self.group_limits = GroupLimits(config)
+        self.configs = ResourceConfigs(self.group_limits)
         self.features = FeatureLevels()
 
     @property

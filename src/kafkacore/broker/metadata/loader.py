@@ -49,7 +49,7 @@ def load_metadata(
             kafkas,
         )
     log = MetadataLog(path, disk, clock, note)
-    metadata = ClusterMetadata(log, ChangeQueue(), clock, quotas.set_entity, config.users)
+    metadata = ClusterMetadata(log, ChangeQueue(), clock, quotas.set_entity, config)
     metadata.load(was_clean=was_clean)
     for user in metadata.users.replaced():
         logger.warning(

@@ -11,6 +11,7 @@ from typing import Final
 
 from kafkacore.broker.config.client_metrics_config import checked_client_metrics
 from kafkacore.broker.config.group_config import checked_group_configs
+from kafkacore.broker.config.group_limits import GroupLimits
 from kafkacore.broker.topics.config_changes import Change, ResourceType, apply_change
 from kafkacore.protocol.generated.metadata_records import ConfigRecord
 
@@ -19,9 +20,16 @@ IN_METADATA_LOG: Final = frozenset({ResourceType.CLIENT_METRICS, ResourceType.GR
 
 
 class ResourceConfigs:
-    """All configurations of groups and client metrics. Only the network thread may use it."""
+    """All configurations of groups and client metrics. Only the network thread may use it.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    group_limits:
+        Settings of consumer groups, which follow the configurations of groups. They have the broker's limits.
+    """
+
+    def __init__(self, group_limits: GroupLimits) -> None:
+        self._group_limits = group_limits
         self._configs: dict[tuple[int, str], dict[str, str]] = {}
 
     def of(self, kind: int, name: str) -> Mapping[str, str]:
@@ -40,8 +48,11 @@ class ResourceConfigs:
         InvalidRequestError, InvalidConfigurationError
             The name of the resource or a setting is invalid, as in Kafka.
         """
-        check = checked_group_configs if kind == ResourceType.GROUP else checked_client_metrics
-        checked, now = check(name, configs), self.of(kind, name)
+        now = self.of(kind, name)
+        if kind == ResourceType.GROUP:
+            checked = checked_group_configs(name, configs, self._group_limits.config)
+        else:
+            checked = checked_client_metrics(name, configs)
         changed = {key: value for key, value in checked.items() if now.get(key) != value}
         removed = dict.fromkeys(key for key in now if key not in configs)
         return [_record(kind, name, key, value) for key, value in (changed | removed).items()]
@@ -66,6 +77,8 @@ class ResourceConfigs:
         """
         if record.resource_type not in IN_METADATA_LOG:
             raise ValueError(f"unexpected configuration of a resource of type {record.resource_type}")
+        if record.resource_type == ResourceType.GROUP:
+            self._group_limits.update(record.resource_name, record.name, record.value)
         resource = (record.resource_type, record.resource_name)
         values = self._configs.setdefault(resource, {})
         if record.value is None:

@@ -317,7 +317,9 @@ class KafkaBroker:
     def _reconfigure(self, config: BrokerConfig, topics: TopicCatalog, server: SocketServer) -> None:
         """Apply settings that were changed at run time. Call this on the network thread."""
         assert self._log_manager is not None
+        assert self._metadata is not None
         topics.config = config
+        self._metadata.group_limits.config = config
         server.limits.total = config.max_connections
         server.limits.per_ip = config.max_connections_per_ip
         server.limits.overrides = config.connection_overrides()

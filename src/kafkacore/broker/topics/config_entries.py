@@ -42,7 +42,10 @@ class ConfigServices(AuthorizationServices, Protocol):
 
 _KEYS: Final = table(*BROKER_KEYS)
 #: Keys whose type is a list in Kafka, but not in this broker's own table of keys.
-_LISTS: Final = frozenset({"advertised.listeners", "listeners", "log.dirs"})
+_LISTS: Final = frozenset(
+    {"advertised.listeners", "listeners", "log.dirs"}
+    | {"group.consumer.assignors", "group.coordinator.rebalance.protocols"}
+)
 
 
 class ConfigEntry(NamedTuple):
@@ -90,7 +93,8 @@ def group_entries(
             given.append(Synonym(key.name, configs[key.name], ConfigSource.GROUP))
         if key.broker_name:
             given += services.dynamic_configs.synonyms(key.broker_name, node_id)
-        given.append(Synonym(key.broker_name or key.name, key.default, ConfigSource.DEFAULT))
+        if not given or given[-1].source is not ConfigSource.DEFAULT:
+            given.append(Synonym(key.broker_name or key.name, key.default, ConfigSource.DEFAULT))
         value, source = given[0].value, given[0].source
         yield ConfigEntry(key.name, value, source, key.type, False, tuple(given), key.documentation)
 

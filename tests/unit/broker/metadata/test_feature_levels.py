@@ -9,6 +9,7 @@ import pytest
 from model.broker_harness import BrokerHarness
 from model.memory_log import MemoryLog
 
+from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.config.features import SAFE_DOWNGRADE, UPGRADE
 from kafkacore.broker.metadata.cluster_metadata import ClusterMetadata
 from kafkacore.broker.metadata.feature_levels import FeatureLevels, FeatureUpdate
@@ -30,7 +31,7 @@ TV, GV = "transaction.version", "group.version"
 def loaded(folder: Path) -> ClusterMetadata:
     clock = VirtualClock()
     log = MetadataLog(folder / FILE_NAME, Disk(), clock)
-    metadata = ClusterMetadata(log, ChangeQueue(), clock, lambda *_: None)
+    metadata = ClusterMetadata(log, ChangeQueue(), clock, lambda *_: None, BrokerConfig(data_dir=folder))
     metadata.load(was_clean=True)
     return metadata
 
