@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from eventually import eventually
@@ -116,3 +117,44 @@ def test_lists_and_names_are_handled_alike(both: Both) -> None:
         Change(0, "x", "y", "z"),
     ]
     assert both.ours.change(changes) == both.theirs.change(changes)
+
+
+#: Settings of both brokers, which limit the settings of groups.
+_LIMITS = {
+    "group.consumer.min.session.timeout.ms": "500",
+    "group.consumer.session.timeout.ms": "20000",
+    "group.consumer.max.session.timeout.ms": "30000",
+    "group.consumer.min.heartbeat.interval.ms": "100",
+    "group.consumer.heartbeat.interval.ms": "2000",
+    "group.consumer.max.heartbeat.interval.ms": "25000",
+    "group.consumer.min.assignment.interval.ms": "10",
+    "group.consumer.max.assignment.interval.ms": "2000",
+}
+_OF_GROUPS = {
+    "consumer.session.timeout.ms": ("499", "500", "2000", "2001", "30000", "30001"),
+    "consumer.heartbeat.interval.ms": ("99", "100", "19999", "20000", "25000", "25001"),
+    "consumer.assignment.interval.ms": ("9", "10", "2000", "2001"),
+}
+
+
+def test_limits_of_the_broker_apply_to_groups_alike(tmp_path: Path) -> None:
+    pairs = [(name, text) for name, texts in _OF_GROUPS.items() for text in texts]
+    changes = [Change(GROUP, f"limited-{number}", *pair) for number, pair in enumerate(pairs)]
+    resources = [(GROUP, change.resource) for change in changes]
+    with (
+        ApacheKafka(tmp_path, _LIMITS) as kafka,
+        EmbeddedBroker(**{name.replace(".", "_"): text for name, text in _LIMITS.items()}) as broker,
+        config_requests(kafka.bootstrap_servers) as theirs,
+        config_requests(broker.bootstrap_servers) as ours,
+    ):
+        outcomes = theirs.change(changes)
+        assert None in outcomes
+        assert "InvalidConfigurationError" in outcomes
+        assert _by_pair(pairs, ours.change(changes)) == _by_pair(pairs, outcomes)
+        found: list[list[dict[str, Entry]]] = []
+
+        def are_the_same() -> bool:
+            found[:] = [each.describe(resources) for each in (theirs, ours)]
+            return found[0] == found[1]
+
+        eventually(are_the_same, lambda: _differing(pairs, *found))
