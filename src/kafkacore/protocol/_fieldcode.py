@@ -127,8 +127,6 @@ class FieldCode:
         self.local = f"{name}_" if name in RESERVED else name
         self.compact = "False" if field.inflexible else self._compact()
         self.struct = f"{scope.message.name}.{field.type}" if field.is_struct else ""
-        if field.tag is not None and field.is_struct and not field.is_array and self.nullable:
-            raise NotImplementedError(f"{self.label}: a tagged structure that may be null is not supported")
 
     def _compact(self) -> str:
         expression = compact_expression(self.scope)
@@ -169,6 +167,16 @@ class FieldCode:
     @property
     def argument_default(self) -> str:
         return "UNSET" if self.default == "[]" or self.default.endswith("()") else self.default
+
+    @property
+    def is_tagged_nullable_struct(self) -> bool:
+        """Whether the field is a tagged structure that may be null.
+
+        Kafka marks these with a varint instead of an int8. It also writes a null, because it takes a missing
+        field for a structure with default values, whatever the declaration says.
+        """
+        field = self.field
+        return field.tag is not None and field.is_struct and not field.is_array and bool(self.nullable)
 
     def not_default(self) -> str:
         """Return an expression that is true if the field differs from its default."""
@@ -238,6 +246,11 @@ class FieldCode:
     def _encode_struct(self, writer: str, value: str) -> Iterator[str]:
         if not self.nullable:
             yield f"{value}.encode({writer}, version)"
+            return
+        if self.is_tagged_nullable_struct:
+            yield f"{writer}.write_unsigned_varint({value} is not None)"
+            yield f"if {value} is not None:"
+            yield f"    {value}.encode({writer}, version)"
             return
         yield from self._refuse_null(value)
         yield f"if {value} is None:"
@@ -309,7 +322,11 @@ class FieldCode:
         if not self.nullable:
             yield read
             return
-        marker = "cursor.read_int8() < 0"
+        marker = (
+            "not cursor.read_unsigned_varint()"
+            if self.is_tagged_nullable_struct
+            else "cursor.read_int8() < 0"
+        )
         allowed = condition(self.nullable, self.versions)
         if allowed != "True":
             marker = f"{allowed} and {marker}"

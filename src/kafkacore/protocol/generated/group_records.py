@@ -464,3 +464,962 @@ class GroupMetadataValue(Message):
                 if tag_count:
                     skip_tagged_fields(cursor, tag_count)
             return self
+
+
+class ConsumerGroupMetadataKey(Message):
+    """Key of a consumer group."""
+
+    __slots__ = ("group_id",)
+
+    NAME: ClassVar[str] = "ConsumerGroupMetadataKey"
+    MIN_VERSION: ClassVar[int] = 0
+    MAX_VERSION: ClassVar[int] = 0
+    FLEXIBLE_FROM: ClassVar[int | None] = None
+
+    def __init__(
+        self,
+        *,
+        group_id: str = "",
+    ) -> None:
+        self.group_id = group_id
+
+    def encode(self, writer: Writer, version: int) -> None:
+        if version != 0:
+            raise unsupported_version(ConsumerGroupMetadataKey, version)
+        if self.group_id is None:
+            raise null_not_in_version("ConsumerGroupMetadataKey.group_id", version)
+        writer.write_nullable_string(self.group_id, False)
+
+    @classmethod
+    def decode(cls, cursor: Cursor, version: int) -> Self:
+        if version != 0:
+            raise unsupported_version(ConsumerGroupMetadataKey, version)
+        self = cls.__new__(cls)
+        group_id = cursor.read_nullable_string(False)
+        if group_id is None:
+            raise null_refused("ConsumerGroupMetadataKey.group_id", cursor)
+        self.group_id = group_id
+        return self
+
+
+class ConsumerGroupMetadataValue(Message):
+    """Epoch of a consumer group."""
+
+    __slots__ = ("epoch", "metadata_hash")
+
+    NAME: ClassVar[str] = "ConsumerGroupMetadataValue"
+    MIN_VERSION: ClassVar[int] = 0
+    MAX_VERSION: ClassVar[int] = 0
+    FLEXIBLE_FROM: ClassVar[int | None] = 0
+
+    def __init__(
+        self,
+        *,
+        epoch: int = 0,
+        metadata_hash: int = 0,
+    ) -> None:
+        self.epoch = epoch
+        self.metadata_hash = metadata_hash
+
+    def encode(self, writer: Writer, version: int) -> None:
+        if version != 0:
+            raise unsupported_version(ConsumerGroupMetadataValue, version)
+        writer.write_int32(self.epoch)
+        tagged: list[tuple[int, Writer]] = []
+        if self.metadata_hash != 0:
+            value = Writer()
+            value.write_int64(self.metadata_hash)
+            tagged.append((0, value))
+        write_tagged_fields(writer, tagged)
+
+    @classmethod
+    def decode(cls, cursor: Cursor, version: int) -> Self:
+        if version != 0:
+            raise unsupported_version(ConsumerGroupMetadataValue, version)
+        self = cls.__new__(cls)
+        self.epoch = cursor.read_int32()
+        self.metadata_hash = 0
+        tag_count = cursor.read_unsigned_varint()
+        if tag_count:
+            for tag in tagged_fields(cursor, tag_count):
+                if tag == 0:
+                    self.metadata_hash = cursor.read_int64()
+        return self
+
+
+class ConsumerGroupPartitionMetadataKey(Message):
+    """Key of the subscribed topics of a consumer group, in Kafka 4.0."""
+
+    __slots__ = ("group_id",)
+
+    NAME: ClassVar[str] = "ConsumerGroupPartitionMetadataKey"
+    MIN_VERSION: ClassVar[int] = 0
+    MAX_VERSION: ClassVar[int] = 0
+    FLEXIBLE_FROM: ClassVar[int | None] = None
+
+    def __init__(
+        self,
+        *,
+        group_id: str = "",
+    ) -> None:
+        self.group_id = group_id
+
+    def encode(self, writer: Writer, version: int) -> None:
+        if version != 0:
+            raise unsupported_version(ConsumerGroupPartitionMetadataKey, version)
+        if self.group_id is None:
+            raise null_not_in_version("ConsumerGroupPartitionMetadataKey.group_id", version)
+        writer.write_nullable_string(self.group_id, False)
+
+    @classmethod
+    def decode(cls, cursor: Cursor, version: int) -> Self:
+        if version != 0:
+            raise unsupported_version(ConsumerGroupPartitionMetadataKey, version)
+        self = cls.__new__(cls)
+        group_id = cursor.read_nullable_string(False)
+        if group_id is None:
+            raise null_refused("ConsumerGroupPartitionMetadataKey.group_id", cursor)
+        self.group_id = group_id
+        return self
+
+
+class ConsumerGroupPartitionMetadataValue(Message):
+    """Subscribed topics of a consumer group, in Kafka 4.0."""
+
+    __slots__ = ("topics",)
+
+    NAME: ClassVar[str] = "ConsumerGroupPartitionMetadataValue"
+    MIN_VERSION: ClassVar[int] = 0
+    MAX_VERSION: ClassVar[int] = 0
+    FLEXIBLE_FROM: ClassVar[int | None] = 0
+
+    def __init__(
+        self,
+        *,
+        topics: list[ConsumerGroupPartitionMetadataValue.TopicMetadata] = UNSET,
+    ) -> None:
+        self.topics: list[ConsumerGroupPartitionMetadataValue.TopicMetadata] = [] if topics is UNSET else topics
+
+    def encode(self, writer: Writer, version: int) -> None:
+        if version != 0:
+            raise unsupported_version(ConsumerGroupPartitionMetadataValue, version)
+        if self.topics is None:
+            raise null_not_in_version("ConsumerGroupPartitionMetadataValue.topics", version)
+        writer.write_array_length(len(self.topics), True)
+        for topics_item in self.topics:
+            topics_item.encode(writer, version)
+        writer.write_unsigned_varint(0)
+
+    @classmethod
+    def decode(cls, cursor: Cursor, version: int) -> Self:
+        if version != 0:
+            raise unsupported_version(ConsumerGroupPartitionMetadataValue, version)
+        self = cls.__new__(cls)
+        count = cursor.read_array_length(True, 23)
+        if count < 0:
+            raise null_refused("ConsumerGroupPartitionMetadataValue.topics", cursor)
+        decode_topics = ConsumerGroupPartitionMetadataValue.TopicMetadata.decode
+        self.topics = [decode_topics(cursor, version) for _ in range(count)]
+        tag_count = cursor.read_unsigned_varint()
+        if tag_count:
+            skip_tagged_fields(cursor, tag_count)
+        return self
+
+    class TopicMetadata(Struct):
+        __slots__ = ("topic_id", "topic_name", "num_partitions", "partition_metadata")
+
+        def __init__(
+            self,
+            *,
+            topic_id: UUID = ZERO_UUID,
+            topic_name: str = "",
+            num_partitions: int = 0,
+            partition_metadata: list[ConsumerGroupPartitionMetadataValue.PartitionMetadata] = UNSET,
+        ) -> None:
+            self.topic_id = topic_id
+            self.topic_name = topic_name
+            self.num_partitions = num_partitions
+            self.partition_metadata: list[ConsumerGroupPartitionMetadataValue.PartitionMetadata] = [] if partition_metadata is UNSET else partition_metadata
+
+        def encode(self, writer: Writer, version: int) -> None:
+            writer.write_uuid(self.topic_id)
+            if self.topic_name is None:
+                raise null_not_in_version("ConsumerGroupPartitionMetadataValue.TopicMetadata.topic_name", version)
+            writer.write_nullable_string(self.topic_name, True)
+            writer.write_int32(self.num_partitions)
+            if self.partition_metadata is None:
+                raise null_not_in_version("ConsumerGroupPartitionMetadataValue.TopicMetadata.partition_metadata", version)
+            writer.write_array_length(len(self.partition_metadata), True)
+            for partition_metadata_item in self.partition_metadata:
+                partition_metadata_item.encode(writer, version)
+            writer.write_unsigned_varint(0)
+
+        @classmethod
+        def decode(cls, cursor: Cursor, version: int) -> Self:
+            self = cls.__new__(cls)
+            self.topic_id = cursor.read_uuid()
+            topic_name = cursor.read_nullable_string(True)
+            if topic_name is None:
+                raise null_refused("ConsumerGroupPartitionMetadataValue.TopicMetadata.topic_name", cursor)
+            self.topic_name = topic_name
+            self.num_partitions = cursor.read_int32()
+            count = cursor.read_array_length(True, 6)
+            if count < 0:
+                raise null_refused("ConsumerGroupPartitionMetadataValue.TopicMetadata.partition_metadata", cursor)
+            decode_partition_metadata = ConsumerGroupPartitionMetadataValue.PartitionMetadata.decode
+            self.partition_metadata = [decode_partition_metadata(cursor, version) for _ in range(count)]
+            tag_count = cursor.read_unsigned_varint()
+            if tag_count:
+                skip_tagged_fields(cursor, tag_count)
+            return self
+
+    class PartitionMetadata(Struct):
+        __slots__ = ("partition", "racks")
+
+        def __init__(
+            self,
+            *,
+            partition: int = 0,
+            racks: list[str] = UNSET,
+        ) -> None:
+            self.partition = partition
+            self.racks: list[str] = [] if racks is UNSET else racks
+
+        def encode(self, writer: Writer, version: int) -> None:
+            writer.write_int32(self.partition)
+            if self.racks is None:
+                raise null_not_in_version("ConsumerGroupPartitionMetadataValue.PartitionMetadata.racks", version)
+            writer.write_array_length(len(self.racks), True)
+            for racks_item in self.racks:
+                if racks_item is None:
+                    raise null_not_in_version("ConsumerGroupPartitionMetadataValue.PartitionMetadata.racks", version)
+                writer.write_nullable_string(racks_item, True)
+            writer.write_unsigned_varint(0)
+
+        @classmethod
+        def decode(cls, cursor: Cursor, version: int) -> Self:
+            self = cls.__new__(cls)
+            self.partition = cursor.read_int32()
+            count = cursor.read_array_length(True, 1)
+            if count < 0:
+                raise null_refused("ConsumerGroupPartitionMetadataValue.PartitionMetadata.racks", cursor)
+            racks = []
+            for _ in range(count):
+                element_of_racks = cursor.read_nullable_string(True)
+                if element_of_racks is None:
+                    raise null_refused("ConsumerGroupPartitionMetadataValue.PartitionMetadata.racks", cursor)
+                racks.append(element_of_racks)
+            self.racks = racks
+            tag_count = cursor.read_unsigned_varint()
+            if tag_count:
+                skip_tagged_fields(cursor, tag_count)
+            return self
+
+
+class ConsumerGroupMemberMetadataKey(Message):
+    """Key of the subscription of a member of a consumer group."""
+
+    __slots__ = ("group_id", "member_id")
+
+    NAME: ClassVar[str] = "ConsumerGroupMemberMetadataKey"
+    MIN_VERSION: ClassVar[int] = 0
+    MAX_VERSION: ClassVar[int] = 0
+    FLEXIBLE_FROM: ClassVar[int | None] = None
+
+    def __init__(
+        self,
+        *,
+        group_id: str = "",
+        member_id: str = "",
+    ) -> None:
+        self.group_id = group_id
+        self.member_id = member_id
+
+    def encode(self, writer: Writer, version: int) -> None:
+        if version != 0:
+            raise unsupported_version(ConsumerGroupMemberMetadataKey, version)
+        if self.group_id is None:
+            raise null_not_in_version("ConsumerGroupMemberMetadataKey.group_id", version)
+        writer.write_nullable_string(self.group_id, False)
+        if self.member_id is None:
+            raise null_not_in_version("ConsumerGroupMemberMetadataKey.member_id", version)
+        writer.write_nullable_string(self.member_id, False)
+
+    @classmethod
+    def decode(cls, cursor: Cursor, version: int) -> Self:
+        if version != 0:
+            raise unsupported_version(ConsumerGroupMemberMetadataKey, version)
+        self = cls.__new__(cls)
+        group_id = cursor.read_nullable_string(False)
+        if group_id is None:
+            raise null_refused("ConsumerGroupMemberMetadataKey.group_id", cursor)
+        self.group_id = group_id
+        member_id = cursor.read_nullable_string(False)
+        if member_id is None:
+            raise null_refused("ConsumerGroupMemberMetadataKey.member_id", cursor)
+        self.member_id = member_id
+        return self
+
+
+class ConsumerGroupMemberMetadataValue(Message):
+    """Subscription of a member of a consumer group."""
+
+    __slots__ = (
+        "instance_id",
+        "rack_id",
+        "client_id",
+        "client_host",
+        "subscribed_topic_names",
+        "subscribed_topic_regex",
+        "rebalance_timeout_ms",
+        "server_assignor",
+        "classic_member_metadata",
+    )
+
+    NAME: ClassVar[str] = "ConsumerGroupMemberMetadataValue"
+    MIN_VERSION: ClassVar[int] = 0
+    MAX_VERSION: ClassVar[int] = 0
+    FLEXIBLE_FROM: ClassVar[int | None] = 0
+
+    def __init__(
+        self,
+        *,
+        instance_id: str | None = "",
+        rack_id: str | None = "",
+        client_id: str = "",
+        client_host: str = "",
+        subscribed_topic_names: list[str] = UNSET,
+        subscribed_topic_regex: str | None = "",
+        rebalance_timeout_ms: int = -1,
+        server_assignor: str | None = "",
+        classic_member_metadata: ConsumerGroupMemberMetadataValue.ClassicMemberMetadata | None = None,
+    ) -> None:
+        self.instance_id = instance_id
+        self.rack_id = rack_id
+        self.client_id = client_id
+        self.client_host = client_host
+        self.subscribed_topic_names: list[str] = [] if subscribed_topic_names is UNSET else subscribed_topic_names
+        self.subscribed_topic_regex = subscribed_topic_regex
+        self.rebalance_timeout_ms = rebalance_timeout_ms
+        self.server_assignor = server_assignor
+        self.classic_member_metadata = classic_member_metadata
+
+    def encode(self, writer: Writer, version: int) -> None:
+        if version != 0:
+            raise unsupported_version(ConsumerGroupMemberMetadataValue, version)
+        writer.write_nullable_string(self.instance_id, True)
+        writer.write_nullable_string(self.rack_id, True)
+        if self.client_id is None:
+            raise null_not_in_version("ConsumerGroupMemberMetadataValue.client_id", version)
+        writer.write_nullable_string(self.client_id, True)
+        if self.client_host is None:
+            raise null_not_in_version("ConsumerGroupMemberMetadataValue.client_host", version)
+        writer.write_nullable_string(self.client_host, True)
+        if self.subscribed_topic_names is None:
+            raise null_not_in_version("ConsumerGroupMemberMetadataValue.subscribed_topic_names", version)
+        writer.write_array_length(len(self.subscribed_topic_names), True)
+        for subscribed_topic_names_item in self.subscribed_topic_names:
+            if subscribed_topic_names_item is None:
+                raise null_not_in_version("ConsumerGroupMemberMetadataValue.subscribed_topic_names", version)
+            writer.write_nullable_string(subscribed_topic_names_item, True)
+        writer.write_nullable_string(self.subscribed_topic_regex, True)
+        writer.write_int32(self.rebalance_timeout_ms)
+        writer.write_nullable_string(self.server_assignor, True)
+        tagged: list[tuple[int, Writer]] = []
+        value = Writer()
+        value.write_unsigned_varint(self.classic_member_metadata is not None)
+        if self.classic_member_metadata is not None:
+            self.classic_member_metadata.encode(value, version)
+        tagged.append((0, value))
+        write_tagged_fields(writer, tagged)
+
+    @classmethod
+    def decode(cls, cursor: Cursor, version: int) -> Self:
+        if version != 0:
+            raise unsupported_version(ConsumerGroupMemberMetadataValue, version)
+        self = cls.__new__(cls)
+        self.instance_id = cursor.read_nullable_string(True)
+        self.rack_id = cursor.read_nullable_string(True)
+        client_id = cursor.read_nullable_string(True)
+        if client_id is None:
+            raise null_refused("ConsumerGroupMemberMetadataValue.client_id", cursor)
+        self.client_id = client_id
+        client_host = cursor.read_nullable_string(True)
+        if client_host is None:
+            raise null_refused("ConsumerGroupMemberMetadataValue.client_host", cursor)
+        self.client_host = client_host
+        count = cursor.read_array_length(True, 1)
+        if count < 0:
+            raise null_refused("ConsumerGroupMemberMetadataValue.subscribed_topic_names", cursor)
+        subscribed_topic_names = []
+        for _ in range(count):
+            element_of_subscribed_topic_names = cursor.read_nullable_string(True)
+            if element_of_subscribed_topic_names is None:
+                raise null_refused("ConsumerGroupMemberMetadataValue.subscribed_topic_names", cursor)
+            subscribed_topic_names.append(element_of_subscribed_topic_names)
+        self.subscribed_topic_names = subscribed_topic_names
+        self.subscribed_topic_regex = cursor.read_nullable_string(True)
+        self.rebalance_timeout_ms = cursor.read_int32()
+        self.server_assignor = cursor.read_nullable_string(True)
+        self.classic_member_metadata = None
+        tag_count = cursor.read_unsigned_varint()
+        if tag_count:
+            for tag in tagged_fields(cursor, tag_count):
+                if tag == 0:
+                    if not cursor.read_unsigned_varint():
+                        self.classic_member_metadata = None
+                    else:
+                        self.classic_member_metadata = ConsumerGroupMemberMetadataValue.ClassicMemberMetadata.decode(cursor, version)
+        return self
+
+    class ClassicMemberMetadata(Struct):
+        __slots__ = ("session_timeout_ms", "supported_protocols")
+
+        def __init__(
+            self,
+            *,
+            session_timeout_ms: int = 0,
+            supported_protocols: list[ConsumerGroupMemberMetadataValue.ClassicProtocol] = UNSET,
+        ) -> None:
+            self.session_timeout_ms = session_timeout_ms
+            self.supported_protocols: list[ConsumerGroupMemberMetadataValue.ClassicProtocol] = [] if supported_protocols is UNSET else supported_protocols
+
+        def encode(self, writer: Writer, version: int) -> None:
+            writer.write_int32(self.session_timeout_ms)
+            if self.supported_protocols is None:
+                raise null_not_in_version("ConsumerGroupMemberMetadataValue.ClassicMemberMetadata.supported_protocols", version)
+            writer.write_array_length(len(self.supported_protocols), True)
+            for supported_protocols_item in self.supported_protocols:
+                supported_protocols_item.encode(writer, version)
+            writer.write_unsigned_varint(0)
+
+        @classmethod
+        def decode(cls, cursor: Cursor, version: int) -> Self:
+            self = cls.__new__(cls)
+            self.session_timeout_ms = cursor.read_int32()
+            count = cursor.read_array_length(True, 3)
+            if count < 0:
+                raise null_refused("ConsumerGroupMemberMetadataValue.ClassicMemberMetadata.supported_protocols", cursor)
+            decode_supported_protocols = ConsumerGroupMemberMetadataValue.ClassicProtocol.decode
+            self.supported_protocols = [decode_supported_protocols(cursor, version) for _ in range(count)]
+            tag_count = cursor.read_unsigned_varint()
+            if tag_count:
+                skip_tagged_fields(cursor, tag_count)
+            return self
+
+    class ClassicProtocol(Struct):
+        __slots__ = ("name", "metadata")
+
+        def __init__(
+            self,
+            *,
+            name: str = "",
+            metadata: bytes = b"",
+        ) -> None:
+            self.name = name
+            self.metadata = metadata
+
+        def encode(self, writer: Writer, version: int) -> None:
+            if self.name is None:
+                raise null_not_in_version("ConsumerGroupMemberMetadataValue.ClassicProtocol.name", version)
+            writer.write_nullable_string(self.name, True)
+            if self.metadata is None:
+                raise null_not_in_version("ConsumerGroupMemberMetadataValue.ClassicProtocol.metadata", version)
+            writer.write_nullable_bytes(self.metadata, True)
+            writer.write_unsigned_varint(0)
+
+        @classmethod
+        def decode(cls, cursor: Cursor, version: int) -> Self:
+            self = cls.__new__(cls)
+            name = cursor.read_nullable_string(True)
+            if name is None:
+                raise null_refused("ConsumerGroupMemberMetadataValue.ClassicProtocol.name", cursor)
+            self.name = name
+            metadata = cursor.read_nullable_bytes(True)
+            if metadata is None:
+                raise null_refused("ConsumerGroupMemberMetadataValue.ClassicProtocol.metadata", cursor)
+            self.metadata = bytes(metadata)
+            tag_count = cursor.read_unsigned_varint()
+            if tag_count:
+                skip_tagged_fields(cursor, tag_count)
+            return self
+
+
+class ConsumerGroupTargetAssignmentMetadataKey(Message):
+    """Key of the epoch of the target assignment of a consumer group."""
+
+    __slots__ = ("group_id",)
+
+    NAME: ClassVar[str] = "ConsumerGroupTargetAssignmentMetadataKey"
+    MIN_VERSION: ClassVar[int] = 0
+    MAX_VERSION: ClassVar[int] = 0
+    FLEXIBLE_FROM: ClassVar[int | None] = None
+
+    def __init__(
+        self,
+        *,
+        group_id: str = "",
+    ) -> None:
+        self.group_id = group_id
+
+    def encode(self, writer: Writer, version: int) -> None:
+        if version != 0:
+            raise unsupported_version(ConsumerGroupTargetAssignmentMetadataKey, version)
+        if self.group_id is None:
+            raise null_not_in_version("ConsumerGroupTargetAssignmentMetadataKey.group_id", version)
+        writer.write_nullable_string(self.group_id, False)
+
+    @classmethod
+    def decode(cls, cursor: Cursor, version: int) -> Self:
+        if version != 0:
+            raise unsupported_version(ConsumerGroupTargetAssignmentMetadataKey, version)
+        self = cls.__new__(cls)
+        group_id = cursor.read_nullable_string(False)
+        if group_id is None:
+            raise null_refused("ConsumerGroupTargetAssignmentMetadataKey.group_id", cursor)
+        self.group_id = group_id
+        return self
+
+
+class ConsumerGroupTargetAssignmentMetadataValue(Message):
+    """Epoch of the target assignment of a consumer group."""
+
+    __slots__ = ("assignment_epoch", "assignment_timestamp")
+
+    NAME: ClassVar[str] = "ConsumerGroupTargetAssignmentMetadataValue"
+    MIN_VERSION: ClassVar[int] = 0
+    MAX_VERSION: ClassVar[int] = 0
+    FLEXIBLE_FROM: ClassVar[int | None] = 0
+
+    def __init__(
+        self,
+        *,
+        assignment_epoch: int = 0,
+        assignment_timestamp: int = 0,
+    ) -> None:
+        self.assignment_epoch = assignment_epoch
+        self.assignment_timestamp = assignment_timestamp
+
+    def encode(self, writer: Writer, version: int) -> None:
+        if version != 0:
+            raise unsupported_version(ConsumerGroupTargetAssignmentMetadataValue, version)
+        writer.write_int32(self.assignment_epoch)
+        tagged: list[tuple[int, Writer]] = []
+        if self.assignment_timestamp != 0:
+            value = Writer()
+            value.write_int64(self.assignment_timestamp)
+            tagged.append((0, value))
+        write_tagged_fields(writer, tagged)
+
+    @classmethod
+    def decode(cls, cursor: Cursor, version: int) -> Self:
+        if version != 0:
+            raise unsupported_version(ConsumerGroupTargetAssignmentMetadataValue, version)
+        self = cls.__new__(cls)
+        self.assignment_epoch = cursor.read_int32()
+        self.assignment_timestamp = 0
+        tag_count = cursor.read_unsigned_varint()
+        if tag_count:
+            for tag in tagged_fields(cursor, tag_count):
+                if tag == 0:
+                    self.assignment_timestamp = cursor.read_int64()
+        return self
+
+
+class ConsumerGroupTargetAssignmentMemberKey(Message):
+    """Key of the target assignment of a member of a consumer group."""
+
+    __slots__ = ("group_id", "member_id")
+
+    NAME: ClassVar[str] = "ConsumerGroupTargetAssignmentMemberKey"
+    MIN_VERSION: ClassVar[int] = 0
+    MAX_VERSION: ClassVar[int] = 0
+    FLEXIBLE_FROM: ClassVar[int | None] = None
+
+    def __init__(
+        self,
+        *,
+        group_id: str = "",
+        member_id: str = "",
+    ) -> None:
+        self.group_id = group_id
+        self.member_id = member_id
+
+    def encode(self, writer: Writer, version: int) -> None:
+        if version != 0:
+            raise unsupported_version(ConsumerGroupTargetAssignmentMemberKey, version)
+        if self.group_id is None:
+            raise null_not_in_version("ConsumerGroupTargetAssignmentMemberKey.group_id", version)
+        writer.write_nullable_string(self.group_id, False)
+        if self.member_id is None:
+            raise null_not_in_version("ConsumerGroupTargetAssignmentMemberKey.member_id", version)
+        writer.write_nullable_string(self.member_id, False)
+
+    @classmethod
+    def decode(cls, cursor: Cursor, version: int) -> Self:
+        if version != 0:
+            raise unsupported_version(ConsumerGroupTargetAssignmentMemberKey, version)
+        self = cls.__new__(cls)
+        group_id = cursor.read_nullable_string(False)
+        if group_id is None:
+            raise null_refused("ConsumerGroupTargetAssignmentMemberKey.group_id", cursor)
+        self.group_id = group_id
+        member_id = cursor.read_nullable_string(False)
+        if member_id is None:
+            raise null_refused("ConsumerGroupTargetAssignmentMemberKey.member_id", cursor)
+        self.member_id = member_id
+        return self
+
+
+class ConsumerGroupTargetAssignmentMemberValue(Message):
+    """Target assignment of a member of a consumer group."""
+
+    __slots__ = ("topic_partitions",)
+
+    NAME: ClassVar[str] = "ConsumerGroupTargetAssignmentMemberValue"
+    MIN_VERSION: ClassVar[int] = 0
+    MAX_VERSION: ClassVar[int] = 0
+    FLEXIBLE_FROM: ClassVar[int | None] = 0
+
+    def __init__(
+        self,
+        *,
+        topic_partitions: list[ConsumerGroupTargetAssignmentMemberValue.TopicPartition] = UNSET,
+    ) -> None:
+        self.topic_partitions: list[ConsumerGroupTargetAssignmentMemberValue.TopicPartition] = [] if topic_partitions is UNSET else topic_partitions
+
+    def encode(self, writer: Writer, version: int) -> None:
+        if version != 0:
+            raise unsupported_version(ConsumerGroupTargetAssignmentMemberValue, version)
+        if self.topic_partitions is None:
+            raise null_not_in_version("ConsumerGroupTargetAssignmentMemberValue.topic_partitions", version)
+        writer.write_array_length(len(self.topic_partitions), True)
+        for topic_partitions_item in self.topic_partitions:
+            topic_partitions_item.encode(writer, version)
+        writer.write_unsigned_varint(0)
+
+    @classmethod
+    def decode(cls, cursor: Cursor, version: int) -> Self:
+        if version != 0:
+            raise unsupported_version(ConsumerGroupTargetAssignmentMemberValue, version)
+        self = cls.__new__(cls)
+        count = cursor.read_array_length(True, 18)
+        if count < 0:
+            raise null_refused("ConsumerGroupTargetAssignmentMemberValue.topic_partitions", cursor)
+        decode_topic_partitions = ConsumerGroupTargetAssignmentMemberValue.TopicPartition.decode
+        self.topic_partitions = [decode_topic_partitions(cursor, version) for _ in range(count)]
+        tag_count = cursor.read_unsigned_varint()
+        if tag_count:
+            skip_tagged_fields(cursor, tag_count)
+        return self
+
+    class TopicPartition(Struct):
+        __slots__ = ("topic_id", "partitions")
+
+        def __init__(
+            self,
+            *,
+            topic_id: UUID = ZERO_UUID,
+            partitions: list[int] = UNSET,
+        ) -> None:
+            self.topic_id = topic_id
+            self.partitions: list[int] = [] if partitions is UNSET else partitions
+
+        def encode(self, writer: Writer, version: int) -> None:
+            writer.write_uuid(self.topic_id)
+            if self.partitions is None:
+                raise null_not_in_version("ConsumerGroupTargetAssignmentMemberValue.TopicPartition.partitions", version)
+            writer.write_array_length(len(self.partitions), True)
+            for partitions_item in self.partitions:
+                writer.write_int32(partitions_item)
+            writer.write_unsigned_varint(0)
+
+        @classmethod
+        def decode(cls, cursor: Cursor, version: int) -> Self:
+            self = cls.__new__(cls)
+            self.topic_id = cursor.read_uuid()
+            count = cursor.read_array_length(True, 4)
+            if count < 0:
+                raise null_refused("ConsumerGroupTargetAssignmentMemberValue.TopicPartition.partitions", cursor)
+            read_partitions = cursor.read_int32
+            self.partitions = [read_partitions() for _ in range(count)]
+            tag_count = cursor.read_unsigned_varint()
+            if tag_count:
+                skip_tagged_fields(cursor, tag_count)
+            return self
+
+
+class ConsumerGroupCurrentMemberAssignmentKey(Message):
+    """Key of the partitions that a member of a consumer group owns."""
+
+    __slots__ = ("group_id", "member_id")
+
+    NAME: ClassVar[str] = "ConsumerGroupCurrentMemberAssignmentKey"
+    MIN_VERSION: ClassVar[int] = 0
+    MAX_VERSION: ClassVar[int] = 0
+    FLEXIBLE_FROM: ClassVar[int | None] = None
+
+    def __init__(
+        self,
+        *,
+        group_id: str = "",
+        member_id: str = "",
+    ) -> None:
+        self.group_id = group_id
+        self.member_id = member_id
+
+    def encode(self, writer: Writer, version: int) -> None:
+        if version != 0:
+            raise unsupported_version(ConsumerGroupCurrentMemberAssignmentKey, version)
+        if self.group_id is None:
+            raise null_not_in_version("ConsumerGroupCurrentMemberAssignmentKey.group_id", version)
+        writer.write_nullable_string(self.group_id, False)
+        if self.member_id is None:
+            raise null_not_in_version("ConsumerGroupCurrentMemberAssignmentKey.member_id", version)
+        writer.write_nullable_string(self.member_id, False)
+
+    @classmethod
+    def decode(cls, cursor: Cursor, version: int) -> Self:
+        if version != 0:
+            raise unsupported_version(ConsumerGroupCurrentMemberAssignmentKey, version)
+        self = cls.__new__(cls)
+        group_id = cursor.read_nullable_string(False)
+        if group_id is None:
+            raise null_refused("ConsumerGroupCurrentMemberAssignmentKey.group_id", cursor)
+        self.group_id = group_id
+        member_id = cursor.read_nullable_string(False)
+        if member_id is None:
+            raise null_refused("ConsumerGroupCurrentMemberAssignmentKey.member_id", cursor)
+        self.member_id = member_id
+        return self
+
+
+class ConsumerGroupCurrentMemberAssignmentValue(Message):
+    """Partitions that a member of a consumer group owns, and its epoch."""
+
+    __slots__ = (
+        "member_epoch",
+        "previous_member_epoch",
+        "state",
+        "assigned_partitions",
+        "partitions_pending_revocation",
+    )
+
+    NAME: ClassVar[str] = "ConsumerGroupCurrentMemberAssignmentValue"
+    MIN_VERSION: ClassVar[int] = 0
+    MAX_VERSION: ClassVar[int] = 0
+    FLEXIBLE_FROM: ClassVar[int | None] = 0
+
+    def __init__(
+        self,
+        *,
+        member_epoch: int = 0,
+        previous_member_epoch: int = 0,
+        state: int = 0,
+        assigned_partitions: list[ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions] = UNSET,
+        partitions_pending_revocation: list[ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions] = UNSET,
+    ) -> None:
+        self.member_epoch = member_epoch
+        self.previous_member_epoch = previous_member_epoch
+        self.state = state
+        self.assigned_partitions: list[ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions] = [] if assigned_partitions is UNSET else assigned_partitions
+        self.partitions_pending_revocation: list[ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions] = [] if partitions_pending_revocation is UNSET else partitions_pending_revocation
+
+    def encode(self, writer: Writer, version: int) -> None:
+        if version != 0:
+            raise unsupported_version(ConsumerGroupCurrentMemberAssignmentValue, version)
+        writer.write_int32(self.member_epoch)
+        writer.write_int32(self.previous_member_epoch)
+        writer.write_int8(self.state)
+        if self.assigned_partitions is None:
+            raise null_not_in_version("ConsumerGroupCurrentMemberAssignmentValue.assigned_partitions", version)
+        writer.write_array_length(len(self.assigned_partitions), True)
+        for assigned_partitions_item in self.assigned_partitions:
+            assigned_partitions_item.encode(writer, version)
+        if self.partitions_pending_revocation is None:
+            raise null_not_in_version("ConsumerGroupCurrentMemberAssignmentValue.partitions_pending_revocation", version)
+        writer.write_array_length(len(self.partitions_pending_revocation), True)
+        for partitions_pending_revocation_item in self.partitions_pending_revocation:
+            partitions_pending_revocation_item.encode(writer, version)
+        writer.write_unsigned_varint(0)
+
+    @classmethod
+    def decode(cls, cursor: Cursor, version: int) -> Self:
+        if version != 0:
+            raise unsupported_version(ConsumerGroupCurrentMemberAssignmentValue, version)
+        self = cls.__new__(cls)
+        self.member_epoch = cursor.read_int32()
+        self.previous_member_epoch = cursor.read_int32()
+        self.state = cursor.read_int8()
+        count = cursor.read_array_length(True, 18)
+        if count < 0:
+            raise null_refused("ConsumerGroupCurrentMemberAssignmentValue.assigned_partitions", cursor)
+        decode_assigned_partitions = ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions.decode
+        self.assigned_partitions = [decode_assigned_partitions(cursor, version) for _ in range(count)]
+        count = cursor.read_array_length(True, 18)
+        if count < 0:
+            raise null_refused("ConsumerGroupCurrentMemberAssignmentValue.partitions_pending_revocation", cursor)
+        decode_partitions_pending_revocation = ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions.decode
+        self.partitions_pending_revocation = [decode_partitions_pending_revocation(cursor, version) for _ in range(count)]
+        tag_count = cursor.read_unsigned_varint()
+        if tag_count:
+            skip_tagged_fields(cursor, tag_count)
+        return self
+
+    class TopicPartitions(Struct):
+        __slots__ = ("topic_id", "partitions", "assignment_epochs")
+
+        def __init__(
+            self,
+            *,
+            topic_id: UUID = ZERO_UUID,
+            partitions: list[int] = UNSET,
+            assignment_epochs: list[int] | None = None,
+        ) -> None:
+            self.topic_id = topic_id
+            self.partitions: list[int] = [] if partitions is UNSET else partitions
+            self.assignment_epochs = assignment_epochs
+
+        def encode(self, writer: Writer, version: int) -> None:
+            writer.write_uuid(self.topic_id)
+            if self.partitions is None:
+                raise null_not_in_version("ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions.partitions", version)
+            writer.write_array_length(len(self.partitions), True)
+            for partitions_item in self.partitions:
+                writer.write_int32(partitions_item)
+            tagged: list[tuple[int, Writer]] = []
+            if self.assignment_epochs is not None:
+                value = Writer()
+                if self.assignment_epochs is None:
+                    value.write_array_length(-1, True)
+                else:
+                    value.write_array_length(len(self.assignment_epochs), True)
+                    for assignment_epochs_item in self.assignment_epochs:
+                        value.write_int32(assignment_epochs_item)
+                tagged.append((0, value))
+            write_tagged_fields(writer, tagged)
+
+        @classmethod
+        def decode(cls, cursor: Cursor, version: int) -> Self:
+            self = cls.__new__(cls)
+            self.topic_id = cursor.read_uuid()
+            count = cursor.read_array_length(True, 4)
+            if count < 0:
+                raise null_refused("ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions.partitions", cursor)
+            read_partitions = cursor.read_int32
+            self.partitions = [read_partitions() for _ in range(count)]
+            self.assignment_epochs = None
+            tag_count = cursor.read_unsigned_varint()
+            if tag_count:
+                for tag in tagged_fields(cursor, tag_count):
+                    if tag == 0:
+                        count = cursor.read_array_length(True, 4)
+                        if count < 0:
+                            self.assignment_epochs = None
+                        else:
+                            read_assignment_epochs = cursor.read_int32
+                            self.assignment_epochs = [read_assignment_epochs() for _ in range(count)]
+            return self
+
+
+class ConsumerGroupRegularExpressionKey(Message):
+    """Key of a regular expression of a consumer group."""
+
+    __slots__ = ("group_id", "regular_expression")
+
+    NAME: ClassVar[str] = "ConsumerGroupRegularExpressionKey"
+    MIN_VERSION: ClassVar[int] = 0
+    MAX_VERSION: ClassVar[int] = 0
+    FLEXIBLE_FROM: ClassVar[int | None] = None
+
+    def __init__(
+        self,
+        *,
+        group_id: str = "",
+        regular_expression: str = "",
+    ) -> None:
+        self.group_id = group_id
+        self.regular_expression = regular_expression
+
+    def encode(self, writer: Writer, version: int) -> None:
+        if version != 0:
+            raise unsupported_version(ConsumerGroupRegularExpressionKey, version)
+        if self.group_id is None:
+            raise null_not_in_version("ConsumerGroupRegularExpressionKey.group_id", version)
+        writer.write_nullable_string(self.group_id, False)
+        if self.regular_expression is None:
+            raise null_not_in_version("ConsumerGroupRegularExpressionKey.regular_expression", version)
+        writer.write_nullable_string(self.regular_expression, False)
+
+    @classmethod
+    def decode(cls, cursor: Cursor, version: int) -> Self:
+        if version != 0:
+            raise unsupported_version(ConsumerGroupRegularExpressionKey, version)
+        self = cls.__new__(cls)
+        group_id = cursor.read_nullable_string(False)
+        if group_id is None:
+            raise null_refused("ConsumerGroupRegularExpressionKey.group_id", cursor)
+        self.group_id = group_id
+        regular_expression = cursor.read_nullable_string(False)
+        if regular_expression is None:
+            raise null_refused("ConsumerGroupRegularExpressionKey.regular_expression", cursor)
+        self.regular_expression = regular_expression
+        return self
+
+
+class ConsumerGroupRegularExpressionValue(Message):
+    """Topics that match a regular expression of a consumer group."""
+
+    __slots__ = ("topics", "version", "timestamp")
+
+    NAME: ClassVar[str] = "ConsumerGroupRegularExpressionValue"
+    MIN_VERSION: ClassVar[int] = 0
+    MAX_VERSION: ClassVar[int] = 0
+    FLEXIBLE_FROM: ClassVar[int | None] = 0
+
+    def __init__(
+        self,
+        *,
+        topics: list[str] = UNSET,
+        version: int = 0,
+        timestamp: int = 0,
+    ) -> None:
+        self.topics: list[str] = [] if topics is UNSET else topics
+        self.version = version
+        self.timestamp = timestamp
+
+    def encode(self, writer: Writer, version: int) -> None:
+        if version != 0:
+            raise unsupported_version(ConsumerGroupRegularExpressionValue, version)
+        if self.topics is None:
+            raise null_not_in_version("ConsumerGroupRegularExpressionValue.topics", version)
+        writer.write_array_length(len(self.topics), True)
+        for topics_item in self.topics:
+            if topics_item is None:
+                raise null_not_in_version("ConsumerGroupRegularExpressionValue.topics", version)
+            writer.write_nullable_string(topics_item, True)
+        writer.write_int64(self.version)
+        writer.write_int64(self.timestamp)
+        writer.write_unsigned_varint(0)
+
+    @classmethod
+    def decode(cls, cursor: Cursor, version: int) -> Self:
+        if version != 0:
+            raise unsupported_version(ConsumerGroupRegularExpressionValue, version)
+        self = cls.__new__(cls)
+        count = cursor.read_array_length(True, 1)
+        if count < 0:
+            raise null_refused("ConsumerGroupRegularExpressionValue.topics", cursor)
+        topics = []
+        for _ in range(count):
+            element_of_topics = cursor.read_nullable_string(True)
+            if element_of_topics is None:
+                raise null_refused("ConsumerGroupRegularExpressionValue.topics", cursor)
+            topics.append(element_of_topics)
+        self.topics = topics
+        self.version = cursor.read_int64()
+        self.timestamp = cursor.read_int64()
+        tag_count = cursor.read_unsigned_varint()
+        if tag_count:
+            skip_tagged_fields(cursor, tag_count)
+        return self

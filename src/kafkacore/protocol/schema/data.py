@@ -178,6 +178,168 @@ MODULES = {
             flexible="4+",
             about="Generation of a classic group: its members and their assignments.",
         ),
+        message(
+            "ConsumerGroupMetadataKey",
+            """
+                GroupId                 string
+            """,
+            versions="0",
+            flexible="none",
+            about="Key of a consumer group.",
+        ),
+        message(
+            "ConsumerGroupMetadataValue",
+            """
+                Epoch                   int32
+                MetadataHash            int64           = 0 tag 0
+            """,
+            versions="0",
+            flexible="0+",
+            about="Epoch of a consumer group.",
+        ),
+        message(
+            "ConsumerGroupPartitionMetadataKey",
+            """
+                GroupId                 string
+            """,
+            versions="0",
+            flexible="none",
+            about="Key of the subscribed topics of a consumer group, in Kafka 4.0.",
+        ),
+        message(
+            "ConsumerGroupPartitionMetadataValue",
+            """
+                Topics                  []TopicMetadata
+                  TopicId               uuid
+                  TopicName             string
+                  NumPartitions         int32
+                  PartitionMetadata     []PartitionMetadata
+                    Partition           int32
+                    Racks               []string
+            """,
+            versions="0",
+            flexible="0+",
+            about="Subscribed topics of a consumer group, in Kafka 4.0.",
+        ),
+        message(
+            "ConsumerGroupMemberMetadataKey",
+            """
+                GroupId                 string
+                MemberId                string
+            """,
+            versions="0",
+            flexible="none",
+            about="Key of the subscription of a member of a consumer group.",
+        ),
+        message(
+            "ConsumerGroupMemberMetadataValue",
+            """
+                InstanceId              string?
+                RackId                  string?
+                ClientId                string
+                ClientHost              string
+                SubscribedTopicNames    []string
+                SubscribedTopicRegex    string?
+                RebalanceTimeoutMs      int32           = -1
+                ServerAssignor          string?
+                ClassicMemberMetadata   ClassicMemberMetadata?  = null tag 0
+                  SessionTimeoutMs      int32
+                  SupportedProtocols    []ClassicProtocol
+                    Name                string
+                    Metadata            bytes
+            """,
+            versions="0",
+            flexible="0+",
+            about="Subscription of a member of a consumer group.",
+        ),
+        message(
+            "ConsumerGroupTargetAssignmentMetadataKey",
+            """
+                GroupId                 string
+            """,
+            versions="0",
+            flexible="none",
+            about="Key of the epoch of the target assignment of a consumer group.",
+        ),
+        message(
+            "ConsumerGroupTargetAssignmentMetadataValue",
+            """
+                AssignmentEpoch         int32
+                AssignmentTimestamp     int64           = 0 tag 0 ignorable
+            """,
+            versions="0",
+            flexible="0+",
+            about="Epoch of the target assignment of a consumer group.",
+        ),
+        message(
+            "ConsumerGroupTargetAssignmentMemberKey",
+            """
+                GroupId                 string
+                MemberId                string
+            """,
+            versions="0",
+            flexible="none",
+            about="Key of the target assignment of a member of a consumer group.",
+        ),
+        message(
+            "ConsumerGroupTargetAssignmentMemberValue",
+            """
+                TopicPartitions         []TopicPartition
+                  TopicId               uuid
+                  Partitions            []int32
+            """,
+            versions="0",
+            flexible="0+",
+            about="Target assignment of a member of a consumer group.",
+        ),
+        message(
+            "ConsumerGroupCurrentMemberAssignmentKey",
+            """
+                GroupId                 string
+                MemberId                string
+            """,
+            versions="0",
+            flexible="none",
+            about="Key of the partitions that a member of a consumer group owns.",
+        ),
+        message(
+            "ConsumerGroupCurrentMemberAssignmentValue",
+            """
+                MemberEpoch             int32
+                PreviousMemberEpoch     int32
+                State                   int8
+                AssignedPartitions      []TopicPartitions
+                PartitionsPendingRevocation []TopicPartitions
+                struct TopicPartitions
+                  TopicId               uuid
+                  Partitions            []int32
+                  AssignmentEpochs      []int32?        = null tag 0
+            """,
+            versions="0",
+            flexible="0+",
+            about="Partitions that a member of a consumer group owns, and its epoch.",
+        ),
+        message(
+            "ConsumerGroupRegularExpressionKey",
+            """
+                GroupId                 string
+                RegularExpression       string
+            """,
+            versions="0",
+            flexible="none",
+            about="Key of a regular expression of a consumer group.",
+        ),
+        message(
+            "ConsumerGroupRegularExpressionValue",
+            """
+                Topics                  []string
+                Version                 int64
+                Timestamp               int64
+            """,
+            versions="0",
+            flexible="0+",
+            about="Topics that match a regular expression of a consumer group.",
+        ),
     ),
     # Keys and values of control records, and of the metadata log's own records.
     "control_records": (
