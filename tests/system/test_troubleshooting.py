@@ -77,10 +77,16 @@ def pickle_a_producer(servers: str) -> None:
         pickle.dumps(producer)
 
 
-def join_by_kip_848(servers: str) -> None:
-    with KafkaConsumer(
-        "orders", bootstrap_servers=servers, group_id="billing", group_protocol="consumer"
-    ) as consumer:
+def join_by_kip_848() -> None:
+    with (
+        EmbeddedBroker(group_coordinator_rebalance_protocols="classic") as broker,
+        KafkaConsumer(
+            "orders",
+            bootstrap_servers=broker.bootstrap_servers,
+            group_id="billing",
+            group_protocol="consumer",
+        ) as consumer,
+    ):
         # poll() raises when the broker has answered.
         for _ in range(30):
             consumer.poll(timeout_ms=1000)
@@ -100,7 +106,6 @@ PLAINTEXT_CASES: dict[str, Provoke] = {
     "too large for the broker": lambda servers: send(servers, b"x" * 2_000_000, max_request_size=5_000_000),
     "no group": commit_without_group,
     "no member": commit_before_joining,
-    "no KIP-848": join_by_kip_848,
     "no offset": lambda servers: read(servers, auto_offset_reset="none"),
     "offset out of range": lambda servers: read(servers, 999, auto_offset_reset="none"),
     "deserializer": lambda servers: read(
@@ -113,6 +118,7 @@ SETTINGS_CASES: dict[str, Callable[[], object]] = {
     "unknown": lambda: KafkaConsumer(value_deserialiser=str),
     "with dots": lambda: KafkaProducer(**{"bootstrap.servers": CLOSED}),
     "as a dictionary": lambda: KafkaProducer({"bootstrap.servers": CLOSED}),
+    "no KIP-848": join_by_kip_848,
     "session in KIP-848": lambda: KafkaConsumer(
         group_id="billing", group_protocol="consumer", session_timeout_ms=10_000
     ),

@@ -27,7 +27,6 @@ REASONS: Final = {
     "BeginQuorumEpoch": _BETWEEN_BROKERS,
     "BrokerHeartbeat": _BETWEEN_BROKERS,
     "BrokerRegistration": _BETWEEN_BROKERS,
-    "ConsumerGroupDescribe": "groups of KIP-848 are not served",
     "ControllerRegistration": _BETWEEN_BROKERS,
     "CreateDelegationToken": _TOKENS,
     "DeleteShareGroupOffsets": _SHARE,

@@ -20,6 +20,7 @@ from model.authorisation_requests import (
     alter_quotas,
     change_configs,
     commit_in_transaction,
+    consumer_group_heartbeat,
     create_acls,
     create_topics,
     delete_acls,
@@ -48,6 +49,8 @@ from model.authorisation_requests import (
 )
 
 from kafkacore.broker.requests.authorization import CLUSTER_NAME
+from kafkacore.protocol.generated.consumer_group_describe import ConsumerGroupDescribeRequest
+from kafkacore.protocol.generated.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kafkacore.protocol.generated.create_partitions import CreatePartitionsRequest
 from kafkacore.protocol.generated.delete_groups import DeleteGroupsRequest
 from kafkacore.protocol.generated.delete_topics import DeleteTopicsRequest
@@ -75,6 +78,7 @@ from kafkacore.structs import ACLOperation, ResourceType
 TOPIC_DENIED, GROUP_DENIED, CLUSTER_DENIED, TRANSACTIONAL_ID_DENIED = 29, 30, 31, 53
 DENIALS: Final = frozenset({TOPIC_DENIED, GROUP_DENIED, CLUSTER_DENIED, TRANSACTIONAL_ID_DENIED})
 UNKNOWN_TOPIC, UNKNOWN_MEMBER, UNSUPPORTED_VERSION, MEMBER_ID_REQUIRED, NOT_NEEDED = 3, 25, 35, 79, 84
+GROUP_NOT_FOUND = 69
 
 INVALID_PRODUCER_ID_MAPPING, NOT_ATTEMPTED = 49, 55
 UNKNOWN_USER: Final = 91
@@ -92,15 +96,12 @@ DESCRIBE_CONFIGS, ALTER_CONFIGS = ACLOperation.DESCRIBE_CONFIGS, ACLOperation.AL
 
 #: APIs without an access check, because every client needs them. DescribeCluster shows the brokers'
 #: addresses, as Metadata does, and checks a right only for the field of authorized operations.
-#: ConsumerGroupHeartbeat returns UNSUPPORTED_VERSION to every client, as Apache Kafka does without the
-#: protocol.
 OPEN_TO_ALL: Final = frozenset(
     {
         "ApiVersions",
         "SaslHandshake",
         "SaslAuthenticate",
         "DescribeCluster",
-        "ConsumerGroupHeartbeat",
     }
 )
 
@@ -284,6 +285,19 @@ QUESTIONS: Final = (
         lambda n: made(LeaveGroupRequest, group_id=n.group, members=[{"member_id": "m"}]),
         (GROUP_READ,),
         UNKNOWN,
+    ),
+    Question("ConsumerGroupHeartbeat: join", consumer_group_heartbeat, (GROUP_READ, TOPIC_DESCRIBE)),
+    Question(
+        "ConsumerGroupHeartbeat: unknown member",
+        lambda n: ConsumerGroupHeartbeatRequest(group_id=n.group, member_id="m", member_epoch=1),
+        (GROUP_READ,),
+        frozenset({GROUP_NOT_FOUND}),
+    ),
+    Question(
+        "ConsumerGroupDescribe: one",
+        lambda n: ConsumerGroupDescribeRequest(group_ids=[n.group]),
+        (GROUP_DESCRIBE,),
+        frozenset({GROUP_NOT_FOUND}),
     ),
     Question("DescribeGroups: one", lambda n: DescribeGroupsRequest(groups=[n.group]), (GROUP_DESCRIBE,)),
     Question(

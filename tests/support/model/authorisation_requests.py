@@ -16,6 +16,7 @@ from kafkacore.protocol.generated.alter_configs import AlterConfigsRequest
 from kafkacore.protocol.generated.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from kafkacore.protocol.generated.alter_replica_log_dirs import AlterReplicaLogDirsRequest
 from kafkacore.protocol.generated.alter_user_scram_credentials import AlterUserScramCredentialsRequest
+from kafkacore.protocol.generated.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kafkacore.protocol.generated.create_acls import CreateAclsRequest
 from kafkacore.protocol.generated.create_topics import CreateTopicsRequest
 from kafkacore.protocol.generated.delete_acls import DeleteAclsRequest
@@ -90,6 +91,17 @@ def fetch(names: Names, by_id: bool = True, session_epoch: int = -1, replica_id:
     )
     message.replica_state.replica_id = replica_id if by_id else -1
     return message
+
+
+def consumer_group_heartbeat(names: Names) -> ConsumerGroupHeartbeatRequest:
+    return ConsumerGroupHeartbeatRequest(
+        group_id=names.group,
+        member_id="m",
+        member_epoch=0,
+        rebalance_timeout_ms=60_000,
+        subscribed_topic_names=[names.topic],
+        topic_partitions=[],
+    )
 
 
 def offset_commit(names: Names, by_id: bool = True) -> Any:

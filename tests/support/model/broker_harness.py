@@ -66,12 +66,8 @@ class BrokerHarness:
             self.clock,
             self.config.max_incremental_fetch_session_cache_slots,
         )
-        self.group_services = GroupServices(
-            self.config, self.clock, self.timer, self.topics, self.cluster, self.replica_manager
-        )
         producer_ids = ProducerIdManager(tmp_path, Disk())
         self.quotas = Quotas(self.config, self.clock)
-        append_marker = MarkerTargets(self.cluster, self.replica_manager, self.clock, self.group_services.log)
         metadata = ClusterMetadata(
             MetadataLog(tmp_path / FILE_NAME, Disk(), self.clock),
             ChangeQueue(),
@@ -79,6 +75,16 @@ class BrokerHarness:
             self.quotas.set_entity,
             self.config,
         )
+        self.group_services = GroupServices(
+            self.config,
+            self.clock,
+            self.timer,
+            self.topics,
+            self.cluster,
+            self.replica_manager,
+            metadata,
+        )
+        append_marker = MarkerTargets(self.cluster, self.replica_manager, self.clock, self.group_services.log)
         self.transaction_services = TransactionServices(
             self.config,
             self.clock,

@@ -3,23 +3,50 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Collection, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any, Generic, NamedTuple, TypeVar
+from uuid import UUID
 
 from kafkacore.broker.config.broker_config import BrokerConfig
+from kafkacore.broker.config.group_limits import GroupLimits
 from kafkacore.broker.group.classic_group import ClassicGroup
+from kafkacore.broker.group.consumer.consumer_group import ConsumerGroup
+from kafkacore.broker.group.consumer.heartbeats import ConsumerHeartbeat, HeartbeatResult
 from kafkacore.broker.group.group_coordinator import GroupCoordinator, Leaving, Syncing
 from kafkacore.broker.group.joining import Joining
 from kafkacore.broker.group.member import JoinResult, MemberProtocol, SyncResult
-from kafkacore.broker.group.records import decode_group_metadata, decode_key
+from kafkacore.broker.group.records import decode_consumer_value, decode_group_metadata, decode_key
+from kafkacore.broker.log.topics_file import TopicState
+from kafkacore.broker.metadata.feature_levels import FeatureLevels
 from kafkacore.broker.purgatory.timer import Timer
 from kafkacore.coordinator.group_partition import partition_for
 from kafkacore.coordinator.protocol import Subscription, encode_subscription
 from kafkacore.errors import BrokerResponseError, CoordinatorLoadInProgressError, NotCoordinatorError
-from kafkacore.protocol.generated.group_records import GroupMetadataKey
+from kafkacore.protocol.generated.group_records import GroupMetadataKey, OffsetCommitKey
 from kafkacore.testing import VirtualClock
 
 ResultT = TypeVar("ResultT")
+
+
+class Heartbeat(NamedTuple):
+    """Answer to a ConsumerGroupHeartbeat."""
+
+    error_code: int
+    result: HeartbeatResult
+    message: str = ""
+
+    @property
+    def epoch(self) -> int:
+        return self.result.member_epoch
+
+    @property
+    def partitions(self) -> dict[UUID, list[int]] | None:
+        """Assigned partitions by topic id; ``None`` if the answer has none."""
+        assigned = self.result.assignment
+        return None if assigned is None else {topic: sorted(ones) for topic, ones in assigned.items()}
+
+
 GROUP = "flights"
 NODE = 1
 RANGE = (MemberProtocol("range", encode_subscription(Subscription(["t"]))),)
@@ -105,6 +132,9 @@ class MemoryCoordinatorLog:
             if isinstance(decoded, GroupMetadataKey):
                 metadata = None if value is None else decode_group_metadata(value)
                 self.groups.apply_group(decoded.group, metadata)
+            elif decoded is not None and not isinstance(decoded, OffsetCommitKey):
+                content = None if value is None else decode_consumer_value(decoded, value)
+                self.groups.apply_consumer_record(decoded.group_id, decoded, content)
 
     def last_value(self) -> Any:
         """Return the value of the last record, or ``None`` for a tombstone."""
@@ -117,11 +147,44 @@ class MemoryCoordinatorLog:
         return [(value.generation, [one.member_id for one in value.members]) for value in values]
 
 
+class MemoryTopics:
+    """Topics by name, as the coordinator looks them up."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        self._topics: dict[str, TopicState] = {}
+
+    def put(self, name: str, partition_count: int, topic_id: int | None = None) -> UUID:
+        """Create a topic or change its number of partitions, and return its id."""
+        known = self._topics.get(name)
+        number = len(self._topics) + 1 if topic_id is None else topic_id
+        new_id = UUID(int=number) if known is None or topic_id is not None else known.topic_id
+        self._topics[name] = TopicState(name, new_id, partition_count, {})
+        self.version += 1
+        return new_id
+
+    def delete(self, name: str) -> None:
+        del self._topics[name]
+        self.version += 1
+
+    def names(self) -> list[str]:
+        return sorted(self._topics)
+
+    def get(self, name: str) -> TopicState | None:
+        return self._topics.get(name)
+
+    def name_of(self, topic_id: UUID) -> str | None:
+        return next((name for name, topic in self._topics.items() if topic.topic_id == topic_id), None)
+
+
 class GroupHarness:
     """One coordinator and a default group for all calls."""
 
-    def __init__(self, clock: VirtualClock | None = None, **config: Any) -> None:
+    def __init__(
+        self, clock: VirtualClock | None = None, topics: MemoryTopics | None = None, **config: Any
+    ) -> None:
         self.clock = clock or VirtualClock()
+        self.topics = topics or MemoryTopics()
         self.timer = Timer(self.clock.monotonic_ms())
         self.log = MemoryCoordinatorLog()
         self.config = BrokerConfig.from_properties(
@@ -129,14 +192,23 @@ class GroupHarness:
         )
         #: Tombstones of the group's offsets.
         self.offset_tombstones: list[tuple[bytes, None]] = []
+        self.limits = GroupLimits(self.config)
+        metadata: Any = SimpleNamespace(features=FeatureLevels(), group_limits=self.limits)
+        topic_catalog: Any = self.topics
         self.coordinator = GroupCoordinator(
-            self.log, self.config, self.clock, self.timer, lambda _: self.offset_tombstones
+            self.log,
+            self.config,
+            self.clock,
+            self.timer,
+            topic_catalog,
+            metadata,
+            lambda _: self.offset_tombstones,
         )
         self.registry = self.log.groups = self.coordinator.registry
 
     def restarted(self, **config: Any) -> GroupHarness:
         """Return a new coordinator loaded from this one's log after compaction."""
-        other = GroupHarness(self.clock, **config)
+        other = GroupHarness(self.clock, self.topics, **config)
         other.log.records = list(dict(self.log.records).items())
         other.log.apply(other.log.records)
         other.registry.load([group.group_id for group in other.registry])
@@ -144,7 +216,13 @@ class GroupHarness:
 
     @property
     def group(self) -> ClassicGroup:
-        found = self.registry.get(GROUP)
+        found = self.registry.classic_group(GROUP)
+        assert found is not None, "the group does not exist"
+        return found
+
+    @property
+    def consumer_group(self) -> ConsumerGroup:
+        found = self.registry.consumer_group(GROUP)
         assert found is not None, "the group does not exist"
         return found
 
@@ -239,6 +317,55 @@ class GroupHarness:
         except BrokerResponseError as error:
             return error.errno
         return 0
+
+    def consumer_heartbeat(
+        self,
+        member_id: str,
+        member_epoch: int,
+        *,
+        topics: Sequence[str] | None = None,
+        regex: str | None = None,
+        owned: Mapping[UUID, Collection[int]] | None = None,
+        instance_id: str | None = None,
+        rack_id: str | None = None,
+        assignor: str | None = None,
+        rebalance_ms: int = -1,
+        client_id: str = "client",
+        version: int = 1,
+        group_id: str = GROUP,
+        may_describe: Callable[[str], bool] = lambda _: True,
+        node_id: int = NODE,
+    ) -> Answer[Heartbeat]:
+        """Send a ConsumerGroupHeartbeat. The error of a refused one is in the answer."""
+        answer: Answer[Heartbeat] = Answer()
+        heartbeat = ConsumerHeartbeat(
+            group_id=group_id,
+            member_id=member_id,
+            member_epoch=member_epoch,
+            instance_id=instance_id,
+            rack_id=rack_id,
+            rebalance_timeout_ms=rebalance_ms,
+            subscribed_topic_names=topics,
+            subscribed_topic_regex=regex,
+            server_assignor=assignor,
+            topic_partitions=owned,
+            client_id=client_id,
+            client_host="/127.0.0.1",
+            version=version,
+            may_describe=may_describe,
+        )
+        try:
+            self.coordinator.consumer_heartbeat(
+                heartbeat, node_id, lambda code, result: answer.give(Heartbeat(code, result))
+            )
+        except BrokerResponseError as error:
+            answer.give(Heartbeat(error.errno, HeartbeatResult(member_id, member_epoch), str(error)))
+        return answer
+
+    def consumer_join(self, member_id: str, topics: Sequence[str] = ("t",), **how: Any) -> Heartbeat:
+        """Let a member join by the consumer protocol, and return the answer."""
+        how = {"rebalance_ms": REBALANCE_MS, "owned": {}, "topics": topics, **how}
+        return self.consumer_heartbeat(member_id, 0, **how).got
 
     def leave(self, *leaving: tuple[str, str | None]) -> list[int]:
         """Send a LeaveGroup for members by id and instance id, and return the error code of each."""

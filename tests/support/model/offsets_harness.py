@@ -79,6 +79,12 @@ class RecordingGroups:
     def validate_transactional_commit(self, *_: object) -> None:
         self.validate_commit()
 
+    def validate_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> None:
+        pass
+
+    def add_loaded(self, group: object) -> None:
+        raise AssertionError("no consumer group is stored")
+
     def validate_offset_delete(self, group_id: str) -> None:
         if group_id not in self.known:
             raise GroupIdNotFoundError

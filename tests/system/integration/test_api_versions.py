@@ -89,7 +89,6 @@ DIFFERENCES: dict[ApiKey, tuple[Range, Range | None, str]] = {
     ApiKey.DESCRIBE_DELEGATION_TOKEN: ((1, 3), None, _TOKENS),
     ApiKey.ADD_RAFT_VOTER: ((0, 1), None, _QUORUM),
     ApiKey.REMOVE_RAFT_VOTER: ((0, 0), None, _QUORUM),
-    ApiKey.CONSUMER_GROUP_DESCRIBE: ((0, 1), None, "the group protocol of KIP-848 is not served"),
     **{
         key: (theirs, None, _SHARE_AND_STREAMS)
         for key, theirs in (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from kafkacore.errors import (
 )
 from kafkacore.protocol import decode_response, encode_request
 from kafkacore.protocol.generated.api_versions import ApiVersionsRequest
+from kafkacore.protocol.generated.consumer_group_describe import ConsumerGroupDescribeRequest
 from kafkacore.protocol.generated.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kafkacore.protocol.generated.describe_cluster import DescribeClusterRequest
 from kafkacore.protocol.generated.find_coordinator import FindCoordinatorRequest
@@ -126,13 +128,16 @@ def test_coordinator_of_an_unknown_type_is_an_invalid_request(broker: BrokerHarn
 
 
 @pytest.mark.parametrize("version", range(2))
-def test_group_protocol_of_kip_848_is_an_unsupported_version(
-    broker: BrokerHarness, caplog: pytest.LogCaptureFixture, version: int
+def test_protocol_of_consumer_groups_is_unsupported_without_its_feature_or_its_setting(
+    tmp_path: Path, broker: BrokerHarness, version: int
 ) -> None:
-    response = broker.ask(ConsumerGroupHeartbeatRequest(group_id="g", member_id="m"), version)
-    assert response.error_code == UnsupportedVersionError.errno
-    assert "group.protocol=classic" in response.error_message
-    assert "group.protocol=consumer" in caplog.messages[0]
+    assert updated(broker, "group.version", 0, upgrade_type=2).error_code == 0
+    other = BrokerHarness(tmp_path / "other", group_coordinator_rebalance_protocols="classic")
+    for one in (broker, other):
+        heartbeat = one.ask(ConsumerGroupHeartbeatRequest(group_id="g", member_id="m"), version)
+        assert (heartbeat.error_code, heartbeat.error_message) == (UnsupportedVersionError.errno, None)
+        described = one.ask(ConsumerGroupDescribeRequest(group_ids=["g"]), version)
+        assert [group.error_code for group in described.groups] == [UnsupportedVersionError.errno]
 
 
 @pytest.mark.kafka("TransactionCoordinatorTest.shouldAcceptInitPidAndReturnNextPidWhenTransactionalIdIsNull")

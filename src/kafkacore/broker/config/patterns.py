@@ -35,8 +35,15 @@ def is_pattern(text: str) -> bool:
     return True
 
 
-def matcher_of(pattern: str) -> Callable[[str], bool]:
+def matcher_of(pattern: str, field: str = "") -> Callable[[str], bool]:
     """Return a function that returns whether a regular expression matches the whole of a text.
+
+    Parameters
+    ----------
+    pattern:
+        The regular expression.
+    field:
+        Name of the field of the request, for the error message.
 
     Raises
     ------
@@ -58,7 +65,9 @@ def matcher_of(pattern: str) -> Callable[[str], bool]:
     try:
         compiled = re2.compile(pattern, options)
     except re2.error as error:
+        reason = str(error.args[0], "utf-8", "replace")
+        named = f"{field} `{printable(pattern)}`" if field else printable(pattern)
         raise InvalidRegularExpressionError(
-            f"{printable(pattern)} is not a valid regular expression: {printable(str(error))}"
+            f"{named} is not a valid regular expression: {printable(reason)}."
         ) from None
     return lambda text: compiled.fullmatch(text) is not None

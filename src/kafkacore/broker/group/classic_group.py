@@ -117,6 +117,10 @@ class ClassicGroup:
         return self.state in states
 
     @property
+    def is_empty(self) -> bool:
+        return self.state is GroupState.EMPTY
+
+    @property
     def can_rebalance(self) -> bool:
         return self.state in _FROM[GroupState.PREPARING_REBALANCE]
 

@@ -12,7 +12,7 @@ from kafkacore.broker.group import records
 from kafkacore.broker.group.interfaces import Groups
 from kafkacore.broker.group.offset_store import PartitionOffsets
 from kafkacore.broker.group.replay import LoadedPartition, Replay
-from kafkacore.protocol.generated.group_records import OffsetCommitKey
+from kafkacore.protocol.generated.group_records import GroupMetadataKey, OffsetCommitKey
 from kafkacore.structs import TopicPartition
 
 #: Number of loaded groups that the network thread applies before it serves other requests. Applying them
@@ -41,16 +41,18 @@ class GroupCoordinatorState:
     def apply_loaded(self, partition: int, loaded: LoadedPartition) -> Iterator[None]:
         """Take over the groups and offsets that were read.
 
-        A group that is not in ``loaded.groups`` has only offsets, which may all be pending.
+        A group that is in neither kind of loaded groups has only offsets, which may all be pending.
         """
-        offsets = loaded.offsets
+        offsets, consumer_groups = loaded.offsets, loaded.consumer_groups
         simple = (offsets.groups.keys() | offsets.pending.groups.keys()) - loaded.groups.keys()
-        names = [*loaded.groups, *simple]
+        names = [*loaded.groups, *consumer_groups, *(simple - consumer_groups.keys())]
         for start in range(0, len(names), GROUPS_PER_TURN):
             some = names[start : start + GROUPS_PER_TURN]
             for group_id in some:
                 if group_id in loaded.groups:
                     self.groups.apply_group(group_id, loaded.groups[group_id])
+                elif group_id in consumer_groups:
+                    self.groups.add_loaded(consumer_groups[group_id])
             self.groups.load(some)
             yield
         self._offsets[partition] = offsets
@@ -63,9 +65,12 @@ class GroupCoordinatorState:
             if commit is not None:
                 self.groups.ensure_simple(key.group)
             self._offsets[partition].apply(key, commit, offset, producer_id)
-        else:
+        elif isinstance(key, GroupMetadataKey):
             value = None if record.value is None else records.decode_group_metadata(record.value)
             self.groups.apply_group(key.group, value)
+        else:
+            decoded = None if record.value is None else records.decode_consumer_value(key, record.value)
+            self.groups.apply_consumer_record(key.group_id, key, decoded)
 
     def end_transaction(self, partition: int, producer_id: int, commit: bool, offset: int) -> None:
         self._offsets[partition].end_transaction(producer_id, is_committed=commit)

@@ -1,4 +1,4 @@
-"""The coordinator of classic groups, as the request handlers use it.
+"""The coordinator of groups of both kinds, as the request handlers use it.
 
 Requests are answered at once or by a callback. The behaviour is that of Kafka's ``GroupCoordinatorService``
 and ``GroupMetadataManager``.
@@ -11,21 +11,28 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from kafkacore.broker.config.group_limits import consumer_assignors, serves_consumer_groups
 from kafkacore.broker.coordinator.interfaces import CoordinatorRecord
 from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.group.classic_group import ClassicGroup, GroupState
+from kafkacore.broker.group.consumer.consumer_group import ConsumerGroup, GroupChange
+from kafkacore.broker.group.consumer.group_topics import GroupTopics
+from kafkacore.broker.group.consumer.heartbeats import ConsumerHeartbeat, ConsumerHeartbeats, OnHeartbeat
+from kafkacore.broker.group.consumer.regular_expressions import RegularExpressions
+from kafkacore.broker.group.consumer.sessions import Sessions
+from kafkacore.broker.group.consumer.target_assignments import TargetAssignments
 from kafkacore.broker.group.group_record import born_record
 from kafkacore.broker.group.joining import Admission, Joining
 from kafkacore.broker.group.member import OnSynced, SyncResult
 from kafkacore.broker.group.rebalancer import Rebalancer
-from kafkacore.broker.group.records import group_metadata_tombstone
-from kafkacore.broker.group.registry import GroupRegistry
+from kafkacore.broker.group.registry import AnyGroup, GroupRegistry, tombstones_of
 from kafkacore.broker.log_lines import NameLogger
 from kafkacore.clock import Clock
 from kafkacore.errors import (
     BrokerResponseError,
     CoordinatorLoadInProgressError,
     CoordinatorNotAvailableError,
+    GroupIdNotFoundError,
     IllegalGenerationError,
     InconsistentGroupProtocolError,
     InvalidGroupIdError,
@@ -38,7 +45,9 @@ from kafkacore.errors import (
 if TYPE_CHECKING:
     from kafkacore.broker.config.broker_config import BrokerConfig
     from kafkacore.broker.group.interfaces import CoordinatorLog
+    from kafkacore.broker.metadata.cluster_metadata import ClusterMetadata
     from kafkacore.broker.purgatory.timer import Timer
+    from kafkacore.broker.topics.topic_catalog import TopicCatalog
 
 logger = NameLogger(__name__)
 
@@ -76,7 +85,7 @@ class Leaving(NamedTuple):
 
 
 class GroupCoordinator:
-    """Coordinator of the classic groups. Only the network thread may use it.
+    """Coordinator of the groups. Only the network thread may use it.
 
     In all methods, ``node_id`` is the node that received the request.
 
@@ -90,6 +99,10 @@ class GroupCoordinator:
         Source of the time and of random member ids.
     timer:
         Timer of the broker.
+    topics:
+        Catalog of the topics.
+    metadata:
+        The metadata of the cluster, with the settings of groups and the feature ``group.version``.
     offset_tombstones:
         Returns the tombstones of all committed offsets of a group.
     """
@@ -100,12 +113,28 @@ class GroupCoordinator:
         config: BrokerConfig,
         clock: Clock,
         timer: Timer,
+        topics: TopicCatalog,
+        metadata: ClusterMetadata,
         offset_tombstones: Callable[[str], Sequence[CoordinatorRecord]],
     ) -> None:
         self._log = log
         self._config = config
         self.rebalancer = Rebalancer(log, config, clock, timer)
-        self.registry = GroupRegistry(self.rebalancer, log.partition_for, config, clock)
+        self._features = metadata.features
+        limits, group_topics = metadata.group_limits, GroupTopics(topics)
+        sessions = Sessions(timer, clock)
+        self.registry = GroupRegistry(self.rebalancer, sessions, log.partition_for, config, limits, clock)
+        self._consumer_heartbeats = ConsumerHeartbeats(
+            log,
+            self.registry,
+            config,
+            limits,
+            group_topics,
+            TargetAssignments(group_topics, config, limits, clock),
+            RegularExpressions(group_topics, config, clock),
+            sessions,
+            clock,
+        )
         self._offset_tombstones = offset_tombstones
         self._admission = Admission(self.rebalancer, config, clock)
 
@@ -114,6 +143,17 @@ class GroupCoordinator:
         if not group_id:
             raise InvalidGroupIdError
         self._log.check(group_id, node_id)
+
+    # ---- Consumer groups ------------------------------------------------------------------------------
+
+    @property
+    def serves_consumer_groups(self) -> bool:
+        """Whether clients may use the consumer protocol (KIP-848)."""
+        return serves_consumer_groups(self._config, self._features.group_version)
+
+    def consumer_heartbeat(self, heartbeat: ConsumerHeartbeat, node_id: int, on_done: OnHeartbeat) -> None:
+        """Handle a ConsumerGroupHeartbeat, as :meth:`ConsumerHeartbeats.heartbeat` does."""
+        self._consumer_heartbeats.heartbeat(heartbeat, node_id, on_done)
 
     # ---- Joining --------------------------------------------------------------------------------------
 
@@ -130,9 +170,11 @@ class GroupCoordinator:
         shortest, longest = config.group_min_session_timeout_ms, config.group_max_session_timeout_ms
         if not shortest <= joining.session_timeout_ms <= longest:
             raise InvalidSessionTimeoutError
+        if self.registry.consumer_group(joining.group_id) is not None:
+            raise InconsistentGroupProtocolError
         with self.rebalancer.delayed_responses as delayed_responses:
             joining = joining.answered_by(delayed_responses.later(joining.on_joined))
-            group = self.registry.get(joining.group_id)
+            group = self.registry.classic_group(joining.group_id)
             if group is not None:
                 self._admission.join(group, joining)
             elif joining.member_id:
@@ -186,7 +228,7 @@ class GroupCoordinator:
     def _group_of_member(
         self, group_id: str, member_id: str, instance_id: str | None, operation: str
     ) -> ClassicGroup:
-        group = self.registry.known(group_id)
+        group = self.registry.known_classic_group(group_id)
         if group.is_in(GroupState.DEAD):
             raise CoordinatorNotAvailableError
         group.validate_member(member_id, instance_id, operation)
@@ -246,7 +288,7 @@ class GroupCoordinator:
             The error of the whole request. ``on_left`` is not called.
         """
         self._check(group_id, node_id)
-        group = self.registry.get(group_id)
+        group = self.registry.classic_group(group_id)
         if group is None:
             on_left(0, [UnknownMemberIdError.errno] * len(leaving))
             return
@@ -282,8 +324,8 @@ class GroupCoordinator:
 
     # ---- Administration -------------------------------------------------------------------------------
 
-    def groups(self, node_id: int, states: Collection[str], kinds: Collection[str]) -> list[ClassicGroup]:
-        """Return the groups that ``node_id`` coordinates.
+    def groups(self, node_id: int, states: Collection[str], kinds: Collection[str]) -> list[AnyGroup]:
+        """Return the groups of both kinds that ``node_id`` coordinates.
 
         Parameters
         ----------
@@ -309,7 +351,7 @@ class GroupCoordinator:
             and self._is_coordinated_by(node_id, group)
         ]
 
-    def _is_coordinated_by(self, node_id: int, group: ClassicGroup) -> bool:
+    def _is_coordinated_by(self, node_id: int, group: AnyGroup) -> bool:
         try:
             self._log.check(group.group_id, node_id)
         except BrokerResponseError:
@@ -317,17 +359,32 @@ class GroupCoordinator:
         return True
 
     def describe(self, group_id: str, node_id: int) -> ClassicGroup:
-        """Return the group with this id.
+        """Return the classic group with this id.
 
         Raises
         ------
         GroupIdNotFoundError
-            The group does not exist.
+            The group does not exist, or is a consumer group.
         BrokerResponseError
             The group is being loaded or is coordinated by another node.
         """
         self._log.check(group_id, node_id)
-        return self.registry.found(group_id)
+        group = self.registry.found(group_id)
+        if not isinstance(group, ClassicGroup):
+            raise GroupIdNotFoundError(f"Group {group_id} is not a classic group.")
+        return group
+
+    def describe_consumer_group(self, group_id: str, node_id: int) -> ConsumerGroup:
+        """Return the consumer group with this id, like :meth:`describe`."""
+        self._log.check(group_id, node_id)
+        group = self.registry.found(group_id)
+        if not isinstance(group, ConsumerGroup):
+            raise GroupIdNotFoundError(f"Group {group_id} is not a consumer group.")
+        return group
+
+    def assignor_of(self, group: ConsumerGroup) -> str:
+        """Return the name of the assignor of a consumer group."""
+        return group.preferred_assignor(GroupChange()) or consumer_assignors(self._config)[0]
 
     def delete(
         self, group_ids: Sequence[str], node_id: int, on_deleted: Callable[[dict[str, int]], None]
@@ -345,9 +402,10 @@ class GroupCoordinator:
         for group_id in group_ids:
             try:
                 self._log.check(group_id, node_id)
-                self.registry.found(group_id).validate_delete()
-                records = [*self._offset_tombstones(group_id), group_metadata_tombstone(group_id)]
-                self._log.append(group_id, records, partial(on_safe, group_id))
-                logger.info("group %s: deleted with %d committed offsets", group_id, len(records) - 1)
+                group = self.registry.found(group_id)
+                group.validate_delete()
+                offsets = self._offset_tombstones(group_id)
+                self._log.append(group_id, [*offsets, *tombstones_of(group)], partial(on_safe, group_id))
+                logger.info("group %s: deleted with %d committed offsets", group_id, len(offsets))
             except Exception as error:  # noqa: BLE001 - does not affect other groups; error_code logs it
                 on_safe(group_id, error_code(error))

@@ -6,11 +6,16 @@ applies them to offsets and groups, which do not change in any other way. All pa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from uuid import UUID
 
 from kafkacore.broker.coordinator.interfaces import CoordinatorRecord, OnSafe
 from kafkacore.protocol.generated.group_records import GroupMetadataValue
+
+if TYPE_CHECKING:
+    from kafkacore.broker.group.consumer.consumer_group import ConsumerGroup
+    from kafkacore.broker.group.records import ConsumerKey
 
 
 class CoordinatorLog(Protocol):
@@ -49,6 +54,11 @@ class CoordinatorLog(Protocol):
         """
 
 
+#: Function that raises an error if a member may not commit the offset of a partition. It gets the name of the
+#: topic, its id and the partition.
+PartitionCheck = Callable[[str, UUID, int], None]
+
+
 class OffsetExpiry(NamedTuple):
     """Start of the retention time ``offsets.retention.minutes`` of a group's offsets."""
 
@@ -65,11 +75,17 @@ class Groups(Protocol):
     # ---- Used by the log ------------------------------------------------------------------------------
 
     def apply_group(self, group_id: str, value: GroupMetadataValue | None) -> None:
-        """Apply a group's record that has been appended; ``None`` is a tombstone.
+        """Apply the record of a classic group that has been appended; ``None`` is a tombstone.
 
         A group that exists is left unchanged, because it already has the state of the record. While a
         partition is being loaded, this method gets only the last record of each group.
         """
+
+    def apply_consumer_record(self, group_id: str, key: ConsumerKey, value: Any) -> None:
+        """Apply a record of a consumer group that has been appended; ``None`` as the value is a tombstone."""
+
+    def add_loaded(self, group: ConsumerGroup) -> None:
+        """Add a consumer group whose records have been read while its partition is being loaded."""
 
     def load(self, group_ids: Sequence[str]) -> None:
         """Begin to coordinate groups whose records have all been applied.
@@ -96,8 +112,10 @@ class Groups(Protocol):
 
     def validate_commit(
         self, group_id: str, member_id: str, instance_id: str | None, generation: int, version: int
-    ) -> None:
+    ) -> PartitionCheck | None:
         """Check that a member may commit offsets, and extend its session as a heartbeat does.
+
+        A commit does not extend the session of a member of a consumer group.
 
         Parameters
         ----------
@@ -108,26 +126,47 @@ class Groups(Protocol):
         version:
             OffsetCommit version. From version 9 on, the error for an unknown group is ``GROUP_ID_NOT_FOUND``.
 
+        Returns
+        -------
+        PartitionCheck | None
+            Function that must accept each partition of the commit; ``None`` if all are accepted.
+
         Raises
         ------
         GroupIdNotFoundError, UnknownMemberIdError, FencedInstanceIdError, IllegalGenerationError,
-        RebalanceInProgressError
+        RebalanceInProgressError, StaleMemberEpochError, UnsupportedVersionError
             In the same cases as in ``validateOffsetCommit`` of Kafka's ``OffsetMetadataManager`` and
             ``ClassicGroup``.
         """
 
     def validate_transactional_commit(
         self, group_id: str, member_id: str, instance_id: str | None, generation: int
-    ) -> None:
+    ) -> PartitionCheck | None:
         """Check that a member may commit offsets in a transaction. This does not extend its session.
 
-        The parameters are those of :meth:`validate_commit`.
+        The parameters and the result are those of :meth:`validate_commit`.
 
         Raises
         ------
         UnknownMemberIdError, FencedInstanceIdError, IllegalGenerationError
             In the same cases as in ``validateTransactionalOffsetCommit`` of Kafka's
             ``OffsetMetadataManager``.
+        """
+
+    def validate_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> None:
+        """Check that a client may read the offsets of a group.
+
+        Parameters
+        ----------
+        group_id:
+            Id of the group, which need not exist.
+        member_id, member_epoch:
+            The member, as in the request; ``None`` and -1 for a client that is not a member.
+
+        Raises
+        ------
+        UnknownMemberIdError, StaleMemberEpochError, IllegalGenerationError
+            The group is a consumer group, and the member is unknown or has another epoch.
         """
 
     def validate_offset_delete(self, group_id: str) -> None:

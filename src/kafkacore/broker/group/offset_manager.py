@@ -16,13 +16,20 @@ from kafkacore.broker.group import records
 from kafkacore.broker.group.offset_store import CommittedOffset, PartitionOffsets, Place, TopicOffsets
 from kafkacore.broker.group.records import NO_TIMESTAMP
 from kafkacore.broker.log_lines import NameLogger
-from kafkacore.errors import BrokerResponseError, GroupSubscribedToTopicError, OffsetMetadataTooLargeError
+from kafkacore.errors import (
+    BrokerResponseError,
+    GroupSubscribedToTopicError,
+    IllegalGenerationError,
+    OffsetMetadataTooLargeError,
+    StaleMemberEpochError,
+)
 from kafkacore.protocol.generated.group_records import OffsetCommitValue
 
 if TYPE_CHECKING:
     from kafkacore.broker.config.broker_config import BrokerConfig
     from kafkacore.broker.coordinator.coordinator_log import CoordinatorLog
     from kafkacore.broker.group.coordinator_state import GroupCoordinatorState
+    from kafkacore.broker.group.interfaces import PartitionCheck
     from kafkacore.broker.group.replay import LoadedPartition
     from kafkacore.clock import Clock
 
@@ -30,6 +37,8 @@ logger = NameLogger(__name__)
 
 #: ``retention_ms`` of a commit that does not set a retention time.
 DEFAULT_RETENTION_MS = -1
+#: Member epoch of a client that is not a member of a consumer group.
+NO_MEMBER_EPOCH = -1
 NO_OFFSETS: Mapping[str, TopicOffsets] = {}
 
 #: Function that is called with the error code of a fetch, the committed offsets of the group by topic and
@@ -113,13 +122,14 @@ class OffsetManager:
         """
         try:
             self._log.check(committer.group_id, node_id)
-            self._state.groups.validate_commit(
+            check = self._state.groups.validate_commit(
                 committer.group_id,
                 committer.member_id,
                 committer.instance_id,
                 committer.generation,
                 committer.version,
             )
+            self._check_partitions(offsets, check)
         except BrokerResponseError as error:
             on_done([error_code(error)] * len(offsets))
             return
@@ -143,13 +153,25 @@ class OffsetManager:
         """
         try:
             self._log.check(committer.group_id, node_id)
-            self._state.groups.validate_transactional_commit(
+            check = self._state.groups.validate_transactional_commit(
                 committer.group_id, committer.member_id, committer.instance_id, committer.generation
             )
+            self._check_partitions(offsets, check)
+        except StaleMemberEpochError:
+            # Producers do not know this error.
+            on_done([IllegalGenerationError.errno] * len(offsets))
+            return
         except BrokerResponseError as error:
             on_done([error_code(error)] * len(offsets))
             return
         self._append(committer.group_id, offsets, on_done, self._clock.wall_ms(), producer=producer)
+
+    def _check_partitions(self, offsets: Sequence[OffsetToCommit], check: PartitionCheck | None) -> None:
+        """Raise an error for the whole commit if the member may not commit one of its offsets."""
+        if check is not None:
+            for one in offsets:
+                if self._may_keep(one.metadata):
+                    check(one.topic, one.topic_id, one.partition)
 
     def _append(
         self,
@@ -179,14 +201,22 @@ class OffsetManager:
 
     # ---- Read -----------------------------------------------------------------------------------------
 
-    def fetch(self, group_id: str, node_id: int, on_done: OnFetched) -> None:
+    def fetch(
+        self,
+        group_id: str,
+        node_id: int,
+        on_done: OnFetched,
+        member_id: str | None = None,
+        member_epoch: int = NO_MEMBER_EPOCH,
+    ) -> None:
         """Read all committed offsets of a group, and which partitions have pending offsets.
 
-        When the offsets are durable, ``on_done`` is called with an error code and a mapping of the offsets.
-        ``on_done`` must not modify the mapping.
+        A member of a consumer group gives its id and its epoch. When the offsets are durable, ``on_done`` is
+        called with an error code and a mapping of the offsets. ``on_done`` must not modify the mapping.
         """
         try:
             self._log.check(group_id, node_id)
+            self._state.groups.validate_fetch(group_id, member_id, member_epoch)
         except BrokerResponseError as error:
             on_done(error_code(error), NO_OFFSETS, ())
             return

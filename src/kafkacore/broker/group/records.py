@@ -1,19 +1,36 @@
 """Encodes and decodes the keys and values of the records of ``__consumer_offsets``.
 
 A key begins with an int16 that is the record's type, and a value begins with an int16 that is its version.
-Offset commits and groups are read in the versions 0 to 4, and written in the versions of Apache Kafka 4.3.
+Offset commits and classic groups are read in the versions 0 to 4, and written in the versions of Apache
+Kafka 4.3. The records of consumer groups have version 0.
 Malformed bytes raise :class:`~kafkacore.errors.MalformedMessageError`. The formats are those of Kafka's
 ``GroupCoordinatorRecordHelpers`` and ``GroupCoordinatorRecordSerde``.
 """
 
 from __future__ import annotations
 
-from typing import Final, TypeVar
+from collections.abc import Mapping
+from typing import Any, Final, TypeAlias, TypeVar
+from uuid import UUID
 
 from kafkacore.broker.coordinator.interfaces import CoordinatorRecord
 from kafkacore.errors import MalformedMessageError
 from kafkacore.protocol import Message
 from kafkacore.protocol.generated.group_records import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupPartitionMetadataKey,
+    ConsumerGroupPartitionMetadataValue,
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupRegularExpressionValue,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
     GroupMetadataKey,
     GroupMetadataValue,
     OffsetCommitKey,
@@ -35,7 +52,35 @@ NO_TIMESTAMP: Final = -1
 
 Buffer = bytes | bytearray | memoryview
 MessageT = TypeVar("MessageT", bound=Message)
-Key = OffsetCommitKey | GroupMetadataKey
+#: Key of a record of a consumer group.
+ConsumerKey: TypeAlias = (
+    ConsumerGroupMetadataKey
+    | ConsumerGroupPartitionMetadataKey
+    | ConsumerGroupMemberMetadataKey
+    | ConsumerGroupTargetAssignmentMetadataKey
+    | ConsumerGroupTargetAssignmentMemberKey
+    | ConsumerGroupCurrentMemberAssignmentKey
+    | ConsumerGroupRegularExpressionKey
+)
+Key: TypeAlias = OffsetCommitKey | GroupMetadataKey | ConsumerKey
+
+#: Type of the record, and the class of the values, for each class of keys of consumer groups.
+CONSUMER_RECORDS: Final[dict[type[Message], tuple[int, type[Message]]]] = {
+    ConsumerGroupMetadataKey: (3, ConsumerGroupMetadataValue),
+    ConsumerGroupPartitionMetadataKey: (4, ConsumerGroupPartitionMetadataValue),
+    ConsumerGroupMemberMetadataKey: (5, ConsumerGroupMemberMetadataValue),
+    ConsumerGroupTargetAssignmentMetadataKey: (6, ConsumerGroupTargetAssignmentMetadataValue),
+    ConsumerGroupTargetAssignmentMemberKey: (7, ConsumerGroupTargetAssignmentMemberValue),
+    ConsumerGroupCurrentMemberAssignmentKey: (8, ConsumerGroupCurrentMemberAssignmentValue),
+    ConsumerGroupRegularExpressionKey: (16, ConsumerGroupRegularExpressionValue),
+}
+_KEYS: Final[dict[int, type[Message]]] = {
+    LEGACY_OFFSET_COMMIT: OffsetCommitKey,
+    OFFSET_COMMIT: OffsetCommitKey,
+    GROUP_METADATA: GroupMetadataKey,
+    **{kind: key for key, (kind, _) in CONSUMER_RECORDS.items()},
+}
+_CONSUMER_VALUE_VERSION: Final = 0
 
 
 def offset_commit(group_id: str, topic: str, partition: int, value: OffsetCommitValue) -> CoordinatorRecord:
@@ -72,6 +117,108 @@ def group_metadata_key(group_id: str) -> bytes:
     return _encoded(GroupMetadataKey(group=group_id), 0, GROUP_METADATA)
 
 
+# ---- Consumer groups -----------------------------------------------------------------------------------
+
+
+def consumer_group_metadata(group_id: str, epoch: int, metadata_hash: int) -> CoordinatorRecord:
+    """Return the record of a group's epoch and of the hash of its topics."""
+    value = ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash)
+    return _consumer_record(ConsumerGroupMetadataKey(group_id=group_id), value)
+
+
+def consumer_group_metadata_tombstone(group_id: str) -> CoordinatorRecord:
+    """Return the record that removes a group."""
+    return _consumer_record(ConsumerGroupMetadataKey(group_id=group_id), None)
+
+
+def partition_metadata_tombstone(group_id: str) -> CoordinatorRecord:
+    """Return the record that removes the topics of a group, which Kafka 4.0 stored."""
+    return _consumer_record(ConsumerGroupPartitionMetadataKey(group_id=group_id), None)
+
+
+def member_metadata(
+    group_id: str, member_id: str, value: ConsumerGroupMemberMetadataValue
+) -> CoordinatorRecord:
+    """Return the record of a member's subscription."""
+    return _consumer_record(ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id), value)
+
+
+def member_metadata_tombstone(group_id: str, member_id: str) -> CoordinatorRecord:
+    """Return the record that removes a member."""
+    return _consumer_record(ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id), None)
+
+
+def target_assignment_metadata(group_id: str, epoch: int, timestamp_ms: int) -> CoordinatorRecord:
+    """Return the record that ends a target assignment: its epoch and the time of its computation."""
+    value = ConsumerGroupTargetAssignmentMetadataValue(
+        assignment_epoch=epoch, assignment_timestamp=timestamp_ms
+    )
+    return _consumer_record(ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), value)
+
+
+def target_assignment_metadata_tombstone(group_id: str) -> CoordinatorRecord:
+    """Return the record that removes the epoch of a target assignment."""
+    return _consumer_record(ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), None)
+
+
+def target_assignment(
+    group_id: str, member_id: str, assignment: Mapping[UUID, tuple[int, ...]]
+) -> CoordinatorRecord:
+    """Return the record of a member's target assignment: partitions by topic id."""
+    partitions = [
+        ConsumerGroupTargetAssignmentMemberValue.TopicPartition(topic_id=topic_id, partitions=list(numbers))
+        for topic_id, numbers in assignment.items()
+    ]
+    key = ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
+    return _consumer_record(key, ConsumerGroupTargetAssignmentMemberValue(topic_partitions=partitions))
+
+
+def target_assignment_tombstone(group_id: str, member_id: str) -> CoordinatorRecord:
+    """Return the record that removes a member's target assignment."""
+    key = ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
+    return _consumer_record(key, None)
+
+
+def current_assignment(
+    group_id: str, member_id: str, value: ConsumerGroupCurrentMemberAssignmentValue
+) -> CoordinatorRecord:
+    """Return the record of a member's epoch and of the partitions that it owns."""
+    key = ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id)
+    return _consumer_record(key, value)
+
+
+def current_assignment_tombstone(group_id: str, member_id: str) -> CoordinatorRecord:
+    """Return the record that removes a member's partitions."""
+    key = ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id)
+    return _consumer_record(key, None)
+
+
+def regular_expression(
+    group_id: str, regex: str, value: ConsumerGroupRegularExpressionValue
+) -> CoordinatorRecord:
+    """Return the record of the topics that match a regular expression."""
+    return _consumer_record(
+        ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=regex), value
+    )
+
+
+def regular_expression_tombstone(group_id: str, regex: str) -> CoordinatorRecord:
+    """Return the record that removes a regular expression."""
+    key = ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=regex)
+    return _consumer_record(key, None)
+
+
+def _consumer_record(key: ConsumerKey, value: Message | None) -> CoordinatorRecord:
+    kind, _ = CONSUMER_RECORDS[type(key)]
+    version = _CONSUMER_VALUE_VERSION
+    return CoordinatorRecord(
+        _encoded(key, 0, kind), None if value is None else _encoded(value, version, version)
+    )
+
+
+# ---- Decoding ------------------------------------------------------------------------------------------
+
+
 def decode_key(data: Buffer) -> Key | None:
     """Decode the key of a record; return ``None`` for an unknown type of record.
 
@@ -81,10 +228,14 @@ def decode_key(data: Buffer) -> Key | None:
         The bytes are not a valid key.
     """
     cursor = Cursor(data)
-    kind = cursor.read_int16()
-    if kind in (OFFSET_COMMIT, LEGACY_OFFSET_COMMIT):
-        return OffsetCommitKey.decode(cursor, 0)
-    return GroupMetadataKey.decode(cursor, 0) if kind == GROUP_METADATA else None
+    kind: Any = _KEYS.get(cursor.read_int16())
+    return None if kind is None else kind.decode(cursor, 0)
+
+
+def decode_consumer_value(key: ConsumerKey, data: Buffer) -> Message:
+    """Decode the value of a record of a consumer group, like :func:`decode_offset_commit`."""
+    _, value_class = CONSUMER_RECORDS[type(key)]
+    return _decoded(value_class, data)
 
 
 def decode_offset_commit(data: Buffer) -> OffsetCommitValue:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from kafkacore.broker.coordinator.interfaces import CoordinatorRecord
 from kafkacore.broker.group.classic_group import ClassicGroup, GroupState
+from kafkacore.broker.group.consumer.consumer_group import ConsumerGroup
+from kafkacore.broker.group.consumer.consumer_member import MemberState
+from kafkacore.broker.group.consumer.group_records import apply_record
+from kafkacore.broker.group.consumer.removal import removal_of_group
+from kafkacore.broker.group.consumer.sessions import Deadline, Sessions
 from kafkacore.broker.group.group_record import group_of
-from kafkacore.broker.group.interfaces import OffsetExpiry
+from kafkacore.broker.group.interfaces import OffsetExpiry, PartitionCheck
 from kafkacore.broker.group.rebalancer import Rebalancer
-from kafkacore.broker.group.records import group_metadata_tombstone
+from kafkacore.broker.group.records import ConsumerKey, group_metadata_tombstone
 from kafkacore.broker.log_lines import NameLogger
 from kafkacore.clock import Clock
 from kafkacore.errors import (
@@ -19,12 +24,15 @@ from kafkacore.errors import (
     NotCoordinatorError,
     UnknownMemberIdError,
 )
+from kafkacore.protocol.generated.group_records import ConsumerGroupMetadataKey, GroupMetadataValue
 
 if TYPE_CHECKING:
     from kafkacore.broker.config.broker_config import BrokerConfig
-    from kafkacore.protocol.generated.group_records import GroupMetadataValue
+    from kafkacore.broker.config.group_limits import GroupLimits
 
 logger = NameLogger(__name__)
+
+AnyGroup: TypeAlias = ClassicGroup | ConsumerGroup
 
 #: First OffsetCommit version that returns GROUP_ID_NOT_FOUND for a group that does not exist.
 FIRST_COMMIT_VERSION_WITH_NOT_FOUND = 9
@@ -36,11 +44,15 @@ class GroupRegistry:
     Parameters
     ----------
     rebalancer:
-        Manages the sessions and rebalances of the groups.
+        Manages the sessions and rebalances of the classic groups.
+    sessions:
+        Deadlines of the members of consumer groups.
     partition_for:
         Returns the partition of ``__consumer_offsets`` that stores a group.
     config:
         Configuration of the broker, for ``group.max.size``.
+    limits:
+        Session timeouts of the consumer groups.
     clock:
         Source of the wall-clock time.
     """
@@ -48,69 +60,122 @@ class GroupRegistry:
     def __init__(
         self,
         rebalancer: Rebalancer,
+        sessions: Sessions,
         partition_for: Callable[[str], int],
         config: BrokerConfig,
+        limits: GroupLimits,
         clock: Clock,
     ) -> None:
         self._rebalancer = rebalancer
+        self._sessions = sessions
         self._partition_for = partition_for
         self._config = config
+        self._limits = limits
         self._clock = clock
-        self._groups: dict[str, ClassicGroup] = {}
+        self._groups: dict[str, AnyGroup] = {}
         # Group ids by partition, so that unloading a partition does not have to look at all groups.
         self._of_partition: dict[int, dict[str, None]] = {}
 
     def __len__(self) -> int:
         return len(self._groups)
 
-    def __iter__(self) -> Iterator[ClassicGroup]:
+    def __iter__(self) -> Iterator[AnyGroup]:
         return iter(list(self._groups.values()))
 
-    def get(self, group_id: str) -> ClassicGroup | None:
+    def get(self, group_id: str) -> AnyGroup | None:
+        """Return a group of either kind, or ``None``."""
         return self._groups.get(group_id)
 
-    def known(self, group_id: str) -> ClassicGroup:
-        """Return an existing group.
+    def classic_group(self, group_id: str) -> ClassicGroup | None:
+        """Return a classic group; ``None`` if it does not exist or is a consumer group."""
+        group = self._groups.get(group_id)
+        return group if isinstance(group, ClassicGroup) else None
+
+    def consumer_group(self, group_id: str) -> ConsumerGroup | None:
+        """Return a consumer group; ``None`` if it does not exist or is a classic group."""
+        group = self._groups.get(group_id)
+        return group if isinstance(group, ConsumerGroup) else None
+
+    def found(self, group_id: str) -> AnyGroup:
+        """Return an existing group of either kind, or raise :class:`GroupIdNotFoundError`."""
+        group = self._groups.get(group_id)
+        if group is None:
+            raise GroupIdNotFoundError(f"Group {group_id} not found.")
+        return group
+
+    def known_classic_group(self, group_id: str) -> ClassicGroup:
+        """Return the classic group of a member.
 
         Raises
         ------
         UnknownMemberIdError
             The group does not exist, and so the member does not either.
         """
-        group = self._groups.get(group_id)
+        group = self.classic_group(group_id)
         if group is None:
             raise UnknownMemberIdError(f"Group {group_id} not found.")
         return group
 
     def create(self, group_id: str) -> ClassicGroup:
-        return self._keep(ClassicGroup(group_id, self._clock.wall_ms))
+        """Create a classic group without members."""
+        group = ClassicGroup(group_id, self._clock.wall_ms)
+        self._keep(group)
+        return group
 
-    def _keep(self, group: ClassicGroup) -> ClassicGroup:
+    def _keep(self, group: AnyGroup) -> None:
         self._groups[group.group_id] = group
         self._of_partition.setdefault(self._partition_for(group.group_id), {})[group.group_id] = None
-        return group
 
     def remove(self, group_id: str, error_code: int = NotCoordinatorError.errno) -> None:
         """Remove a group. Requests that wait for it fail with ``error_code``."""
         group = self._groups.pop(group_id, None)
-        if group is not None:
-            del self._of_partition[self._partition_for(group_id)][group_id]
+        if group is None:
+            return
+        del self._of_partition[self._partition_for(group_id)][group_id]
+        if isinstance(group, ClassicGroup):
             with self._rebalancer.delayed_responses:
                 self._rebalancer.transition_to_dead(group, error_code)
+        else:
+            self._sessions.end_group(group_id)
 
     # ---- Used by the log ------------------------------------------------------------------------------
 
     def apply_group(self, group_id: str, value: GroupMetadataValue | None) -> None:
+        group = self._groups.get(group_id)
         if value is None:
-            self.remove(group_id)
-        elif group_id not in self._groups:
+            if isinstance(group, ClassicGroup):
+                self.remove(group_id)
+        elif group is None:
             self._keep(group_of(group_id, value, self._clock.wall_ms))
+
+    def apply_consumer_record(self, group_id: str, key: ConsumerKey, value: Any) -> None:
+        group = self.consumer_group(group_id)
+        if value is None:
+            if group is None:
+                return
+            if isinstance(key, ConsumerGroupMetadataKey):
+                self.remove(group_id)
+                return
+        elif group is None:
+            # A simple group, which only has offsets, gives way to the consumer group.
+            self.remove(group_id)
+            group = ConsumerGroup(group_id)
+            self._keep(group)
+        apply_record(group, key, value)
+
+    def add_loaded(self, group: ConsumerGroup) -> None:
+        if group.group_id not in self._groups:
+            self._keep(group)
 
     def load(self, group_ids: Sequence[str]) -> None:
         with self._rebalancer.delayed_responses:
             for group_id in group_ids:
                 self.ensure_simple(group_id)
-                self._begin(self._groups[group_id])
+                group = self._groups[group_id]
+                if isinstance(group, ClassicGroup):
+                    self._begin(group)
+                else:
+                    self._begin_sessions(group)
 
     def _begin(self, group: ClassicGroup) -> None:
         if not len(group):
@@ -127,13 +192,26 @@ class GroupRegistry:
                 f"loaded with {len(group)} members, but group.max.size is {self._config.group_max_size}",
             )
 
+    def _begin_sessions(self, group: ConsumerGroup) -> None:
+        logger.info(
+            "group %s: loaded consumer group in epoch %d with %d members",
+            group.group_id,
+            group.epoch,
+            len(group),
+        )
+        timeout_ms = self._limits.session_timeout_ms(group.group_id)
+        for member in group:
+            self._sessions.begin(group.group_id, member.member_id, Deadline.SESSION, timeout_ms)
+            if member.state is MemberState.UNREVOKED_PARTITIONS:
+                self._sessions.begin(
+                    group.group_id, member.member_id, Deadline.REVOCATION, member.rebalance_timeout_ms
+                )
+
     def unload(self, partition: int) -> None:
         for group_id in self.group_ids(partition):
             group = self._groups[group_id]
             if len(group):
-                logger.info(
-                    "group %s: no longer coordinated here, generation %d", group_id, group.generation_id
-                )
+                logger.info("group %s: no longer coordinated here", group_id)
             self.remove(group_id)
 
     # ---- Used by the offsets --------------------------------------------------------------------------
@@ -150,36 +228,41 @@ class GroupRegistry:
 
     def validate_commit(
         self, group_id: str, member_id: str, instance_id: str | None, generation: int, version: int
-    ) -> None:
+    ) -> PartitionCheck | None:
         group = self._groups.get(group_id)
         if group is None:
             if generation < 0:
-                return
+                return None
             if version >= FIRST_COMMIT_VERSION_WITH_NOT_FOUND:
                 raise GroupIdNotFoundError(f"Group {group_id} not found.")
             raise IllegalGenerationError
+        if isinstance(group, ConsumerGroup):
+            return group.validate_offset_commit(member_id, instance_id, generation, version=version)
         group.validate_offset_commit(member_id, instance_id, generation)
         if group.is_in(GroupState.STABLE, GroupState.PREPARING_REBALANCE):
             self._rebalancer.touch(group, group.member(member_id))
+        return None
 
     def validate_transactional_commit(
         self, group_id: str, member_id: str, instance_id: str | None, generation: int
-    ) -> None:
+    ) -> PartitionCheck | None:
         group = self._groups.get(group_id)
+        if group is None:
+            if generation >= 0:
+                raise IllegalGenerationError
+            return None
+        if isinstance(group, ConsumerGroup):
+            return group.validate_offset_commit(member_id, instance_id, generation, is_transactional=True)
+        group.validate_offset_commit(member_id, instance_id, generation, is_transactional=True)
+        return None
+
+    def validate_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> None:
+        group = self.consumer_group(group_id)
         if group is not None:
-            group.validate_offset_commit(member_id, instance_id, generation, is_transactional=True)
-        elif generation >= 0:
-            raise IllegalGenerationError
+            group.validate_offset_fetch(member_id, member_epoch)
 
     def validate_offset_delete(self, group_id: str) -> None:
         self.found(group_id).validate_offset_delete()
-
-    def found(self, group_id: str) -> ClassicGroup:
-        """Return an existing group, or raise :class:`GroupIdNotFoundError`."""
-        group = self._groups.get(group_id)
-        if group is None:
-            raise GroupIdNotFoundError(f"Group {group_id} not found.")
-        return group
 
     def is_subscribed(self, group_id: str, topic: str) -> bool:
         group = self._groups.get(group_id)
@@ -191,6 +274,13 @@ class GroupRegistry:
 
     def removal(self, group_id: str) -> Sequence[CoordinatorRecord]:
         group = self._groups.get(group_id)
-        if group is None or not group.is_in(GroupState.EMPTY):
+        if group is None or not group.is_empty:
             return ()
-        return (group_metadata_tombstone(group_id),)
+        return tombstones_of(group)
+
+
+def tombstones_of(group: AnyGroup) -> Sequence[CoordinatorRecord]:
+    """Return the records that remove a group, without its offsets."""
+    if isinstance(group, ConsumerGroup):
+        return removal_of_group(group)
+    return [group_metadata_tombstone(group.group_id)]

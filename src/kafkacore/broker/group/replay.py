@@ -1,4 +1,4 @@
-"""Reads offsets and groups from the batches of a partition of ``__consumer_offsets``.
+"""Reads offsets and groups of both kinds from the batches of a partition of ``__consumer_offsets``.
 
 Only the last record of each key counts, and a tombstone removes the key, so that compaction does not change
 the result. Offsets of a transaction that has not ended are pending.
@@ -6,10 +6,12 @@ the result. Offsets of a transaction that has not ended are pending.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kafkacore.broker.coordinator.interfaces import NO_PRODUCER_ID
 from kafkacore.broker.group import records
+from kafkacore.broker.group.consumer.consumer_group import ConsumerGroup
+from kafkacore.broker.group.consumer.group_records import apply_records
 from kafkacore.broker.group.offset_store import PartitionOffsets
 from kafkacore.broker.group.plain_commits import PlainCommits
 from kafkacore.errors import CorruptRecordError, MalformedMessageError
@@ -27,7 +29,9 @@ class LoadedPartition(NamedTuple):
     """Offsets and groups in a partition of ``__consumer_offsets``."""
 
     offsets: PartitionOffsets
+    #: The classic groups.
     groups: dict[str, GroupMetadataValue]
+    consumer_groups: dict[str, ConsumerGroup]
 
 
 class Replay:
@@ -49,6 +53,8 @@ class Replay:
         #: Offset of the last tombstone of a key that was read while a transaction was open. A pending offset
         #: that is older has been deleted.
         self._deleted: dict[bytes, int] = {}
+        #: Records of each consumer group.
+        self._consumer_records: dict[str, list[tuple[records.ConsumerKey, Any]]] = {}
 
     def take(self, batch: RecordBatch) -> None:
         """Add the records of a batch.
@@ -96,7 +102,7 @@ class Replay:
         CorruptRecordError
             A record is not a valid record of the group coordinator. The error has its offset.
         """
-        loaded = LoadedPartition(PartitionOffsets(), {})
+        loaded = LoadedPartition(PartitionOffsets(), {}, {})
         for producer_id, held in self._pending.items():
             for key, (offset, pending_value) in held.items():
                 if offset > self._deleted.get(key, -1):
@@ -108,17 +114,40 @@ class Replay:
             key, (offset, last_value) = last.popitem()
             if last_value is None or not plain.take(key, last_value, offset):
                 self._apply(loaded, key, last_value, offset, NO_PRODUCER_ID)
+        for group_id, group_records in self._consumer_records.items():
+            if group_id not in loaded.groups:
+                group = loaded.consumer_groups[group_id] = ConsumerGroup(group_id)
+                apply_records(group, group_records)
         return loaded
 
     def _apply(
         self, loaded: LoadedPartition, key: bytes, value: bytes | None, offset: int, producer_id: int
     ) -> None:
         try:
-            _apply(loaded, key, value, offset, producer_id)
+            self._apply_decoded(loaded, records.decode_key(key), value, offset, producer_id)
         except MalformedMessageError as error:
             raise CorruptRecordError(
                 f"not a valid record of the group coordinator: {error}", self._topic_partition, offset
             ) from error
+
+    def _apply_decoded(
+        self,
+        loaded: LoadedPartition,
+        key: records.Key | None,
+        raw_value: bytes | None,
+        offset: int,
+        producer_id: int,
+    ) -> None:
+        if key is None or raw_value is None:
+            # A tombstone has been applied to the pending offsets already.
+            return
+        if isinstance(key, OffsetCommitKey):
+            loaded.offsets.apply(key, records.decode_offset_commit(raw_value), offset, producer_id)
+        elif isinstance(key, GroupMetadataKey):
+            loaded.groups[key.group] = records.decode_group_metadata(raw_value)
+        else:
+            value = records.decode_consumer_value(key, raw_value)
+            self._consumer_records.setdefault(key.group_id, []).append((key, value))
 
     def _rename_legacy_keys(self) -> None:
         """Convert the keys that the first Kafka releases wrote.
@@ -135,16 +164,3 @@ class Replay:
 def _current_key(key: bytes) -> bytes:
     """Return a key in the format that is written today."""
     return _OFFSET_COMMIT_KIND + key[len(_LEGACY_KIND) :] if key.startswith(_LEGACY_KIND) else key
-
-
-def _apply(
-    loaded: LoadedPartition, raw_key: bytes, raw_value: bytes | None, offset: int, producer_id: int
-) -> None:
-    key = records.decode_key(raw_key)
-    if isinstance(key, OffsetCommitKey):
-        value = None if raw_value is None else records.decode_offset_commit(raw_value)
-        if value is not None:
-            # A tombstone has been applied to the pending offsets already.
-            loaded.offsets.apply(key, value, offset, producer_id)
-    elif isinstance(key, GroupMetadataKey) and raw_value is not None:
-        loaded.groups[key.group] = records.decode_group_metadata(raw_value)

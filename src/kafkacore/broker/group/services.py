@@ -15,6 +15,7 @@ from kafkacore.record import Compression
 
 if TYPE_CHECKING:
     from kafkacore.broker.config.broker_config import BrokerConfig
+    from kafkacore.broker.metadata.cluster_metadata import ClusterMetadata
     from kafkacore.broker.purgatory.timer import Timer
     from kafkacore.broker.replica.replica_manager import ReplicaManager
     from kafkacore.broker.topics.cluster_state import ClusterState
@@ -37,13 +38,16 @@ class GroupServices:
         topics: TopicCatalog,
         cluster: ClusterState,
         replica_manager: ReplicaManager,
+        metadata: ClusterMetadata,
     ) -> None:
         self.state = GroupCoordinatorState()
         self.log = CoordinatorLog(
             offsets_topic(config), self.state, clock, topics, cluster, replica_manager, "kafka-offsets-loader"
         )
         self.offsets = OffsetManager(config, clock, self.log, self.state)
-        self.coordinator = GroupCoordinator(self.log, config, clock, timer, self.offsets.removal)
+        self.coordinator = GroupCoordinator(
+            self.log, config, clock, timer, topics, metadata, self.offsets.removal
+        )
         self.state.groups = self.coordinator.registry
         self._replica_manager = replica_manager
         self._sweeper = OffsetSweeper(

@@ -1,7 +1,7 @@
 """DescribeGroups: return state, protocol and members of groups of the classic protocol.
 
-Versions 0 to 6. A group that does not exist has the state Dead, and from version 6 on also an error code
-(KIP-1043). Metadata and assignments of members are returned only for a stable group.
+Versions 0 to 6. A group that does not exist, or is a consumer group, has the state Dead, and from version 6
+on also an error code (KIP-1043). Metadata and assignments of members are returned only for a stable group.
 """
 
 from __future__ import annotations

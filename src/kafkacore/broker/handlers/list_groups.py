@@ -1,7 +1,7 @@
 """ListGroups: return the groups that the node coordinates, with states (KIP-518) and types (KIP-848).
 
 Versions 0 to 5. A client without permission to describe the cluster gets only the groups that it may
-describe. All groups have the type Classic.
+describe.
 """
 
 from __future__ import annotations

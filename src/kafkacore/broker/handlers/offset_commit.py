@@ -1,8 +1,9 @@
 """OffsetCommit: write committed offsets of a group to ``__consumer_offsets``.
 
-Versions 2 to 10, with topic names up to version 9 and topic IDs from version 10. The response is sent when a
-crash can no longer lose the offsets. An unknown partition or too long metadata is an error for that partition
-only. Members of the group protocol of KIP-848 are not supported.
+Versions 2 to 10, with topic names up to version 9 and topic IDs from version 10. The response is sent when
+a crash can no longer lose the offsets. An unknown partition or too long metadata is an error for that
+partition only. From version 9 on, members of consumer groups commit with their member epoch; a commit of a
+partition that the member does not own fails as a whole.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """OffsetFetch: return the committed offsets of one group (up to version 7) or of several groups.
 
-Versions 1 to 10, with topic names up to version 9 and topic IDs from version 10. Without topics, all offsets
-of a group are returned. The response waits until the commits that it contains are on disk, whether or not
-``require_stable`` is set, so that a crash cannot revert an offset that a client has seen. With
-``require_stable`` (version 7, KIP-447), a partition with a pending offset of an open transaction gets
-UNSTABLE_OFFSET_COMMIT.
+Versions 1 to 10, with topic names up to version 9 and topic IDs from version 10. From version 9 on, a
+member of a consumer group gives its member epoch. Without topics, all offsets of a group are returned. The
+response waits until the commits that it contains are on disk, whether or not ``require_stable`` is set, so
+that a crash cannot revert an offset that a client has seen. With ``require_stable`` (version 7, KIP-447), a
+partition with a pending offset of an open transaction gets UNSTABLE_OFFSET_COMMIT.
 """
 
 from __future__ import annotations
@@ -107,7 +107,8 @@ class _Fetch:
             if not self._may_describe(ResourceType.GROUP, group.group_id):
                 on_done(GroupAuthorizationFailedError.errno, {}, ())
                 continue
-            self._services.offsets.fetch(group.group_id, self._request.node_id, on_done)
+            member = () if isinstance(group, OffsetFetchRequest) else (group.member_id, group.member_epoch)
+            self._services.offsets.fetch(group.group_id, self._request.node_id, on_done, *member)
 
     def _may_describe(self, kind: ResourceType, name: str, *, is_asked_for: bool = True) -> bool:
         describe = ACLOperation.DESCRIBE

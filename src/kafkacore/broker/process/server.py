@@ -203,7 +203,7 @@ class KafkaBroker:
         cluster = ClusterState(topics, described_nodes(listeners, config))
         timer = Timer(clock.monotonic_ms())
         replica_manager = ReplicaManager(cluster, clock, timer, selector.wakeup)
-        group_services = GroupServices(config, clock, timer, topics, cluster, replica_manager)
+        group_services = GroupServices(config, clock, timer, topics, cluster, replica_manager, metadata)
         append_marker = MarkerTargets(cluster, replica_manager, clock, group_services.log)
         transaction_services = TransactionServices(
             config,

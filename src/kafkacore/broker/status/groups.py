@@ -29,6 +29,7 @@ def _shown(group: GroupSeen, high_watermarks: Mapping[TopicPartition, int]) -> G
     assigned = {topic for by_topic in assignments for topic in by_topic}
     return {
         "group_id": group.group_id,
+        "type": group.kind,
         "state": group.state,
         "protocol": group.protocol,
         "member_count": group.member_count,
@@ -47,6 +48,8 @@ def _lag(high_watermark: int | None, offset: int) -> int | None:
 
 def _by_topic(member: MemberSeen) -> dict[str, list[int]]:
     """Return the numbers of the assigned partitions by topic."""
+    if isinstance(member.assignment, dict):
+        return member.assignment
     by_topic: dict[str, list[int]] = {}
     for topic, partition in _assigned(member.assignment):
         by_topic.setdefault(topic, []).append(partition)

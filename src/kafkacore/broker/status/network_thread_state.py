@@ -5,10 +5,14 @@ The module returns plain values of limited size, and leaves all computation to o
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Final, NamedTuple
 from zlib import crc32
 
-from kafkacore.broker.group.classic_group import ClassicGroup
+from kafkacore.broker.group.consumer.consumer_group import ConsumerGroup
+from kafkacore.broker.group.consumer.consumer_member import ConsumerGroupMember
+from kafkacore.broker.group.member import ClassicGroupMember
+from kafkacore.broker.group.registry import AnyGroup
 from kafkacore.broker.handlers.services import BrokerServices
 from kafkacore.broker.transaction.transaction_coordinator import TransactionFigures
 from kafkacore.structs import TopicPartition
@@ -30,20 +34,22 @@ def short(text: str) -> str:
 
 
 class MemberSeen(NamedTuple):
-    """A member of a group, with its encoded assignment."""
+    """A member of a group, with its assignment: encoded by the leader of a classic group, or by topic."""
 
     member_id: str
     group_instance_id: str | None
     client_id: str
     host: str
-    assignment: bytes
+    assignment: bytes | dict[str, list[int]]
 
 
 class GroupSeen(NamedTuple):
     """A group, with a limited number of its members and offsets."""
 
     group_id: str
+    kind: str
     state: str
+    #: Name of the assignor.
     protocol: str
     member_count: int
     members: list[MemberSeen]
@@ -75,17 +81,14 @@ def network_thread_state(services: BrokerServices) -> NetworkThreadState:
     )
 
 
-def _seen(group: ClassicGroup, services: BrokerServices, left: list[int]) -> GroupSeen:
-    members = [
-        MemberSeen(
-            short(member.member_id),
-            None if member.group_instance_id is None else short(member.group_instance_id),
-            short(member.client_id),
-            member.client_host.removeprefix("/"),
-            bytes(member.assignment),
-        )
-        for member in list(group)[: max(left[0], 0)]
-    ]
+def _seen(group: AnyGroup, services: BrokerServices, left: list[int]) -> GroupSeen:
+    count = max(left[0], 0)
+    if isinstance(group, ConsumerGroup):
+        protocol = services.groups.assignor_of(group)
+        members = [_consumer_member(member, services) for member in islice(group, count)]
+    else:
+        protocol = group.protocol_name or ""
+        members = [_classic_member(member) for member in islice(group, count)]
     offsets: dict[TopicPartition, int] = {}
     for topic, partitions in services.offsets.of_group(group.group_id).items():
         for partition, committed in partitions.items():
@@ -94,10 +97,29 @@ def _seen(group: ClassicGroup, services: BrokerServices, left: list[int]) -> Gro
     left[0] -= len(members)
     left[1] -= len(offsets)
     return GroupSeen(
-        short(group.group_id),
-        group.state.value,
-        short(group.protocol_name or ""),
-        len(group),
-        members,
-        offsets,
+        short(group.group_id), group.kind, group.state.value, short(protocol), len(group), members, offsets
+    )
+
+
+def _classic_member(member: ClassicGroupMember) -> MemberSeen:
+    return MemberSeen(
+        short(member.member_id),
+        None if member.group_instance_id is None else short(member.group_instance_id),
+        short(member.client_id),
+        member.client_host.removeprefix("/"),
+        bytes(member.assignment),
+    )
+
+
+def _consumer_member(member: ConsumerGroupMember, services: BrokerServices) -> MemberSeen:
+    return MemberSeen(
+        short(member.member_id),
+        None if member.instance_id is None else short(member.instance_id),
+        short(member.client_id),
+        member.client_host.removeprefix("/"),
+        {
+            name: list(partitions)
+            for topic_id, partitions in member.assigned.items()
+            if (name := services.topics.name_of(topic_id)) is not None
+        },
     )

@@ -6,9 +6,12 @@ summed up under one name that no topic can have.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final, Literal
 
+from kafkacore.broker.group.classic_group import CLASSIC
+from kafkacore.broker.group.consumer.consumer_group import CONSUMER
 from kafkacore.broker.server.metrics import ApiFigures
 from kafkacore.broker.status.snapshot import (
     AuthenticationFigures,
@@ -267,15 +270,32 @@ def _authentications(text: _Text, counted: AuthenticationFigures) -> None:
     )
 
 
+def _by_state(groups: list[GroupFigures], kind: str) -> list[tuple[Mapping[str, object], float]]:
+    states = Counter(group["state"] for group in groups if group["type"] == kind)
+    return [({"state": state}, count) for state, count in states.items()]
+
+
 def _groups(text: _Text, groups: list[GroupFigures]) -> None:
-    states: dict[str, int] = {}
-    for group in groups:
-        states[group["state"]] = states.get(group["state"], 0) + 1
     text.add(
         "kafka_coordinator_group_groupmetadatamanager_numgroups",
         "gauge",
-        "Number of groups by state.",
-        [({"state": state}, count) for state, count in states.items()],
+        "Number of classic groups by state.",
+        _by_state(groups, CLASSIC),
+    )
+    text.add(
+        "kafka_server_group_coordinator_metrics_consumer_group_count",
+        "gauge",
+        "Number of groups of the consumer protocol by state.",
+        _by_state(groups, CONSUMER),
+    )
+    text.add(
+        "kafka_server_group_coordinator_metrics_group_count",
+        "gauge",
+        "Number of groups by protocol.",
+        [
+            ({"protocol": kind}, sum(group["type"] == kind for group in groups))
+            for kind in (CLASSIC, CONSUMER)
+        ],
     )
     text.add(
         "kafkacore_broker_group_lag",

@@ -127,6 +127,8 @@ class GroupFigures(TypedDict):
     """A group, with a limited number of its members and offsets."""
 
     group_id: str
+    #: ``classic`` or ``consumer``.
+    type: str
     state: str
     protocol: str
     member_count: int

@@ -79,6 +79,8 @@ class TopicCatalog:
         self.on_removed: list[Callable[[TopicPartition], None]] = []
         #: Queue of changes. The default queue has no worker thread and completes each change at once.
         self.changes = ChangeQueue()
+        #: Number of changes of topics, so that others can see cheaply that nothing has changed.
+        self.version = 0
         # The topics after the last complete change. The worker thread may already be working on the next
         # change.
         self._topics = log_manager.topics()
@@ -274,6 +276,7 @@ class TopicCatalog:
         if self._going & topics.keys():
             topics = {name: topic for name, topic in topics.items() if name not in self._going}
         self._topics = topics
+        self.version += 1
 
     def _forget(self, name: str, partitions: range) -> Change[None]:
         """Call ``on_removed`` for partitions that were deleted or could not be created, a few at a time."""

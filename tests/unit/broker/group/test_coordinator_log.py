@@ -317,7 +317,7 @@ def test_last_record_counts_whether_its_key_is_of_the_first_brokers_or_of_now(
 
 def test_records_of_other_protocols_are_passed_over(harness: OffsetsHarness) -> None:
     builder = RecordBatchBuilder(1000)
-    builder.append(1, b"\x00\x03\x00\x01g", b"\x00\x00whatever")
+    builder.append(1, b"\x00\x09\x00\x01g", b"\x00\x00whatever")
     builder.append(1, *commit(4))
     harness.log_of().append(builder.close(), now_ms=1)
     assert harness.restarted().committed() == {("t", 0): 4}

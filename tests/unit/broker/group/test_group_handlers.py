@@ -147,7 +147,7 @@ def test_member_joins_in_every_version(broker: BrokerHarness, version: int) -> N
     assert got.protocol_type == ("consumer" if version >= 7 else None)
     assert [(one.member_id, bytes(one.metadata)) for one in got.members] == [(got.member_id, METADATA)]
     assert got.member_id.startswith("test-"), "the member id begins with the client id"
-    member = broker.services.groups.registry.found("g").member(got.member_id)
+    member = broker.services.groups.registry.known_classic_group("g").member(got.member_id)
     assert member.rebalance_timeout_ms == (30_000 if version else 10_000)
     assert member.client_host == "/127.0.0.1"
 

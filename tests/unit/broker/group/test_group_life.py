@@ -86,7 +86,7 @@ def test_group_that_only_has_offsets_is_simple(harness: GroupHarness) -> None:
     harness.registry.ensure_simple("commits")
     harness.registry.ensure_simple("commits")
     for name in ("offsets only", "commits"):
-        group = harness.registry.found(name)
+        group = harness.registry.known_classic_group(name)
         assert (group.state.value, group.protocol_type) == ("Empty", None)
         assert harness.registry.offset_expiry(name) == OffsetExpiry(None)
         assert not harness.registry.is_subscribed(name, "t")

@@ -97,7 +97,7 @@ def test_new_group_that_cannot_be_written_is_forgotten_and_its_members_told(harn
     answer = harness.join()
     harness.log.settle(NotCoordinatorError.errno)
     assert answer.got.error_code == NotCoordinatorError.errno
-    assert harness.registry.get(GROUP) is None
+    assert harness.registry.classic_group(GROUP) is None
     assert len(harness.timer) == 0
 
 

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkacore.broker.group import records
-from kafkacore.broker.group import replay as replay_module
 from kafkacore.broker.group.offset_store import PartitionOffsets
 from kafkacore.broker.group.plain_commits import PlainCommits
 from kafkacore.broker.group.replay import Replay
@@ -101,7 +100,7 @@ def test_replay_of_plain_commits_needs_no_codec_and_keeps_each_name_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     calls: list[Any] = []
-    monkeypatch.setattr(replay_module, "_apply", counted(replay_module._apply, calls))
+    monkeypatch.setattr(records, "decode_key", counted(records.decode_key, calls))
     builder = RecordBatchBuilder(1 << 20)
     for partition in range(100):
         for topic in ("a", "b"):

@@ -44,7 +44,7 @@ class Crowd:
                 self.ids[place] = answer.result.member_id if is_member else ""
 
     def sync(self, place: int) -> None:
-        group = self.harness.registry.get(GROUP)
+        group = self.harness.registry.classic_group(GROUP)
         if group is None:
             return
         given = {one: b"x" for one in self.ids if one}
@@ -52,7 +52,7 @@ class Crowd:
         self.syncs.append(self.harness.sync(member_id, group.generation_id, given))
 
     def check(self) -> None:
-        group = self.harness.registry.get(GROUP)
+        group = self.harness.registry.classic_group(GROUP)
         if group is None:
             return
         waiting = [one for one in group if one.is_awaiting_join]
@@ -92,7 +92,7 @@ def test_group_finds_its_way_back_whatever_its_members_do(steps: list[tuple[str,
             crowd.sync(place)
         elif step == "leave":
             harness.leave((crowd.ids[place], crowd.instance(place)))
-        elif step == "heartbeat" and (group := harness.registry.get(GROUP)) is not None:
+        elif step == "heartbeat" and (group := harness.registry.classic_group(GROUP)) is not None:
             harness.heartbeat(crowd.ids[place], group.generation_id, crowd.instance(place))
         elif step == "forget":
             crowd.ids[place] = ""
@@ -111,6 +111,6 @@ def test_group_finds_its_way_back_whatever_its_members_do(steps: list[tuple[str,
     crowd.collect_answers()
     assert crowd.joins == []
     assert all(answer.result is not None for answer in crowd.syncs)
-    group = crowd.harness.registry.get(GROUP)
+    group = crowd.harness.registry.classic_group(GROUP)
     assert group is None or group.is_in(GroupState.EMPTY)
     assert len(crowd.harness.timer) == 0

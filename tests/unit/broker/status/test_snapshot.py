@@ -30,7 +30,7 @@ A, B = UUID(int=1), UUID(int=2)
 
 def group(assignment: bytes, offsets: dict[TopicPartition, int]) -> GroupFigures:
     member = MemberSeen("billing-1-0", None, "billing-1", "127.0.0.1", assignment)
-    seen = GroupSeen("billing", "Stable", "range", 1, [member], offsets)
+    seen = GroupSeen("billing", "classic", "Stable", "range", 1, [member], offsets)
     (shown,) = shown_groups([seen], {TopicPartition("orders", 0): 50, TopicPartition("orders", 1): 7})
     return shown
 

@@ -1,0 +1,85 @@
+"""The topics as consumer groups see them: ids, numbers of partitions, and a hash that shows changes.
+
+Kafka's hash covers the racks of the replicas, too. All replicas of this broker are in one place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+if TYPE_CHECKING:
+    from kafkacore.broker.topics.topic_catalog import TopicCatalog
+
+#: Maximum number of subscriptions whose topic ids are kept.
+MAX_KEPT_SUBSCRIPTIONS = 10_000
+
+
+class GroupTopics:
+    """Looks up the topics of consumer groups. Only the network thread may use it.
+
+    Parameters
+    ----------
+    catalog:
+        Catalog of the topics.
+    """
+
+    def __init__(self, catalog: TopicCatalog) -> None:
+        self._catalog = catalog
+        self._ids: dict[frozenset[str], frozenset[UUID]] = {}
+        self._ids_version = catalog.version
+
+    @property
+    def version(self) -> int:
+        """Number of changes of topics since the start of the broker."""
+        return self._catalog.version
+
+    def names(self) -> list[str]:
+        """Return the names of all topics in alphabetical order."""
+        return self._catalog.names()
+
+    def name_of(self, topic_id: UUID) -> str | None:
+        """Return the name of a topic, or ``None`` if it does not exist."""
+        return self._catalog.name_of(topic_id)
+
+    def id_of(self, name: str) -> UUID | None:
+        """Return the id of a topic, or ``None`` if it does not exist."""
+        topic = self._catalog.get(name)
+        return None if topic is None else topic.topic_id
+
+    def ids(self, names: frozenset[str]) -> frozenset[UUID]:
+        """Return the ids of those topics that exist. Equal subscriptions get the same object."""
+        if self._ids_version != self._catalog.version or len(self._ids) > MAX_KEPT_SUBSCRIPTIONS:
+            self._ids.clear()
+            self._ids_version = self._catalog.version
+        ids = self._ids.get(names)
+        if ids is None:
+            topics = map(self._catalog.get, names)
+            ids = self._ids[names] = frozenset(topic.topic_id for topic in topics if topic is not None)
+        return ids
+
+    def partition_counts(self, topic_ids: Iterable[UUID]) -> dict[UUID, int]:
+        """Return the number of partitions of each topic that exists."""
+        counts = {}
+        for topic_id in topic_ids:
+            name = self._catalog.name_of(topic_id)
+            topic = None if name is None else self._catalog.get(name)
+            if topic is not None:
+                counts[topic_id] = topic.partition_count
+        return counts
+
+    def metadata_hash(self, names: Collection[str]) -> int:
+        """Return a signed 64-bit hash of the topics that exist; 0 if none does.
+
+        It differs if a topic has been created, deleted, created again, or has more partitions.
+        """
+        topics = [topic for name in sorted(names) if (topic := self._catalog.get(name)) is not None]
+        if not topics:
+            return 0
+        digest = blake2b(digest_size=8)
+        for topic in topics:
+            digest.update(topic.topic_id.bytes)
+            digest.update(topic.partition_count.to_bytes(4, "big"))
+        return int.from_bytes(digest.digest(), "big", signed=True)

@@ -1,0 +1,517 @@
+"""The ConsumerGroupHeartbeat of members: they join, stay, receive their partitions, and leave.
+
+The behaviour is that of Kafka's ``GroupCoordinatorService`` and ``GroupMetadataManager``.
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from kafkacore.broker.config.group_limits import consumer_assignors
+from kafkacore.broker.coordinator.interfaces import CoordinatorRecord
+from kafkacore.broker.group import records
+from kafkacore.broker.group.classic_group import GroupState
+from kafkacore.broker.group.consumer.consumer_group import ConsumerGroup, GroupChange
+from kafkacore.broker.group.consumer.consumer_member import (
+    JOIN_EPOCH,
+    LEAVE_EPOCH,
+    NO_PARTITIONS,
+    STATIC_LEAVE_EPOCH,
+    ConsumerGroupMember,
+    MemberState,
+    OwnedPartitions,
+)
+from kafkacore.broker.group.consumer.member_records import partitions_record, subscription_record
+from kafkacore.broker.group.consumer.reconciliation import Reconciliation, ReportedPartitions
+from kafkacore.broker.group.consumer.removal import member_tombstones, removal_of_members
+from kafkacore.broker.group.consumer.sessions import Deadline
+from kafkacore.broker.log_lines import NameLogger
+from kafkacore.errors import (
+    FencedInstanceIdError,
+    FencedMemberEpochError,
+    GroupIdNotFoundError,
+    GroupMaxSizeReachedError,
+    InvalidRequestError,
+    UnknownMemberIdError,
+    UnreleasedInstanceIdError,
+    UnsupportedAssignorError,
+)
+
+if TYPE_CHECKING:
+    from kafkacore.broker.config.broker_config import BrokerConfig
+    from kafkacore.broker.config.group_limits import GroupLimits
+    from kafkacore.broker.group.consumer.group_topics import GroupTopics
+    from kafkacore.broker.group.consumer.regular_expressions import RegularExpressions
+    from kafkacore.broker.group.consumer.sessions import Sessions
+    from kafkacore.broker.group.consumer.target_assignments import TargetAssignments
+    from kafkacore.broker.group.interfaces import CoordinatorLog
+    from kafkacore.broker.group.registry import GroupRegistry
+    from kafkacore.clock import Clock
+
+logger = NameLogger(__name__)
+
+#: Rebalance timeout of a heartbeat that does not change it.
+UNCHANGED_TIMEOUT = -1
+#: First version in which a member generates its own id.
+FIRST_VERSION_WITH_OWN_ID = 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ConsumerHeartbeat:
+    """The fields of a ConsumerGroupHeartbeat. A field that has not changed is ``None`` or -1.
+
+    Parameters
+    ----------
+    topic_partitions:
+        Partitions that the member owns, by topic id.
+    client_id, client_host:
+        The client, as in a member's description.
+    version:
+        Version of the request.
+    may_describe:
+        Returns whether the client may describe a topic. Other topics do not match its regular expression.
+    """
+
+    group_id: str
+    member_id: str
+    member_epoch: int
+    instance_id: str | None
+    rack_id: str | None
+    rebalance_timeout_ms: int
+    subscribed_topic_names: Sequence[str] | None
+    subscribed_topic_regex: str | None
+    server_assignor: str | None
+    topic_partitions: ReportedPartitions | None
+    client_id: str
+    client_host: str
+    version: int
+    may_describe: Callable[[str], bool]
+
+    @property
+    def joins(self) -> bool:
+        return self.member_epoch == JOIN_EPOCH
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the heartbeat has all fields, so that the response has the assignment."""
+        has_subscription = self.subscribed_topic_names is not None or self.subscribed_topic_regex is not None
+        return (
+            self.topic_partitions is not None
+            and self.rebalance_timeout_ms != UNCHANGED_TIMEOUT
+            and has_subscription
+        )
+
+
+class HeartbeatResult(NamedTuple):
+    """The fields of the response to a heartbeat."""
+
+    member_id: str
+    member_epoch: int
+    heartbeat_interval_ms: int = 0
+    #: Partitions of the member; ``None`` if they have not changed.
+    assignment: OwnedPartitions | None = None
+
+
+#: Function that is called with an error code and the result of a heartbeat.
+OnHeartbeat = Callable[[int, HeartbeatResult], None]
+
+
+class ConsumerHeartbeats:
+    """Handles the heartbeats of members of the consumer protocol. Only the network thread may use it.
+
+    Parameters
+    ----------
+    log:
+        Log of the group coordinator.
+    registry:
+        The groups.
+    config:
+        Configuration of the broker, for ``group.consumer.max.size`` and ``group.consumer.assignors``.
+    limits:
+        Timeouts of the groups.
+    topics:
+        The topics.
+    assignments:
+        Computes epochs and target assignments.
+    regexes:
+        Matches regular expressions to topics.
+    sessions:
+        Deadlines of the members.
+    clock:
+        Source of random member ids.
+    """
+
+    def __init__(
+        self,
+        log: CoordinatorLog,
+        registry: GroupRegistry,
+        config: BrokerConfig,
+        limits: GroupLimits,
+        topics: GroupTopics,
+        assignments: TargetAssignments,
+        regexes: RegularExpressions,
+        sessions: Sessions,
+        clock: Clock,
+    ) -> None:
+        self._log = log
+        self._registry = registry
+        self._config = config
+        self._assignors = consumer_assignors(config)
+        self._limits = limits
+        self._topics = topics
+        self._assignments = assignments
+        self._regexes = regexes
+        self._sessions = sessions
+        self._clock = clock
+        sessions.on_missed = self._deadline_missed
+
+    def heartbeat(self, heartbeat: ConsumerHeartbeat, node_id: int, on_done: OnHeartbeat) -> None:
+        """Handle a heartbeat that a node has received. ``on_done`` is called when its effect is durable.
+
+        Raises
+        ------
+        BrokerResponseError
+            The heartbeat is invalid, the member is not known or is fenced, or this node does not coordinate
+            the group. ``on_done`` is not called.
+        """
+        self._validate(heartbeat)
+        self._log.check(heartbeat.group_id, node_id)
+        if heartbeat.member_epoch in (LEAVE_EPOCH, STATIC_LEAVE_EPOCH):
+            self._leave(heartbeat, on_done)
+        else:
+            self._stay(heartbeat, on_done)
+
+    def _validate(self, heartbeat: ConsumerHeartbeat) -> None:
+        epoch = heartbeat.member_epoch
+        has_own_id = heartbeat.version >= FIRST_VERSION_WITH_OWN_ID
+        if not heartbeat.member_id and (has_own_id or epoch > JOIN_EPOCH or epoch == LEAVE_EPOCH):
+            raise InvalidRequestError("MemberId can't be empty.")
+        for name, value in (
+            ("GroupId", heartbeat.group_id),
+            ("InstanceId", heartbeat.instance_id),
+            ("RackId", heartbeat.rack_id),
+        ):
+            if value is not None and not value.strip():
+                raise InvalidRequestError(f"{name} can't be empty.")
+        if heartbeat.joins:
+            if heartbeat.rebalance_timeout_ms == UNCHANGED_TIMEOUT:
+                raise InvalidRequestError("RebalanceTimeoutMs must be provided in first request.")
+            if heartbeat.topic_partitions is None or heartbeat.topic_partitions:
+                raise InvalidRequestError("TopicPartitions must be empty when (re-)joining.")
+            if heartbeat.subscribed_topic_names is None and heartbeat.subscribed_topic_regex is None:
+                raise InvalidRequestError(
+                    "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining."
+                )
+        elif epoch == STATIC_LEAVE_EPOCH and heartbeat.instance_id is None:
+            raise InvalidRequestError("InstanceId can't be null.")
+        elif epoch < STATIC_LEAVE_EPOCH:
+            raise InvalidRequestError("MemberEpoch is invalid.")
+        assignor = heartbeat.server_assignor
+        if assignor is not None and assignor not in self._assignors:
+            supported = ", ".join(self._assignors)
+            raise UnsupportedAssignorError(
+                f"ServerAssignor {assignor} is not supported. Supported assignors: {supported}."
+            )
+
+    # ---- Staying in the group -------------------------------------------------------------------------
+
+    def _stay(self, heartbeat: ConsumerHeartbeat, on_done: OnHeartbeat) -> None:
+        batch: list[CoordinatorRecord] = []
+        group = self._group(heartbeat, batch)
+        self._check_room(group, heartbeat.member_id)
+        before = self._member_of(group, heartbeat)
+        member = self._identified(group, before, heartbeat, batch)
+        updated = _updated(member, heartbeat)
+        if member.uses_classic_protocol:
+            self._sessions.end(group.group_id, member.member_id, Deadline.JOIN)
+            self._sessions.end(group.group_id, member.member_id, Deadline.SYNC)
+        if updated is not member and updated != member:
+            batch.append(subscription_record(group.group_id, updated))
+        has_new_names = updated.subscribed_topic_names != member.subscribed_topic_names
+        has_new_regex = (updated.subscribed_topic_regex or "") != (member.subscribed_topic_regex or "")
+        resolved = self._regexes.refresh(group, before, updated, heartbeat.may_describe, batch)
+        change = GroupChange(() if before is None else (before,), updated, resolved)
+        topics_version = self._topics.version
+        must_rise = has_new_names or has_new_regex or bool(resolved)
+        epoch = group.epoch
+        if must_rise or group.topics_version != topics_version:
+            epoch = self._assignments.raise_epoch(group, change, batch, must_rise=must_rise)
+        reconciled = self._reconciled(
+            group, change, epoch, heartbeat.topic_partitions, has_new_names or has_new_regex, batch
+        )
+        self._sessions.begin(
+            group.group_id,
+            reconciled.member_id,
+            Deadline.SESSION,
+            self._limits.session_timeout_ms(group.group_id),
+        )
+        has_new_partitions = (
+            reconciled.assigned is not member.assigned and reconciled.assigned != member.assigned
+        )
+        self._finish(
+            group.group_id,
+            batch,
+            HeartbeatResult(
+                reconciled.member_id,
+                reconciled.member_epoch,
+                self._limits.heartbeat_interval_ms(group.group_id),
+                reconciled.assigned if heartbeat.joins or has_new_partitions or heartbeat.is_full else None,
+            ),
+            on_done,
+        )
+        stored = self._registry.consumer_group(group.group_id)
+        if stored is not None and stored.epoch == epoch:
+            stored.topics_version = topics_version
+            stored.regex_checks.update(group.regex_checks)
+
+    def _finish(
+        self, group_id: str, batch: list[CoordinatorRecord], result: HeartbeatResult, on_done: OnHeartbeat
+    ) -> None:
+        """Write the records and answer when they are safe."""
+        if batch:
+            self._log.append(group_id, batch, lambda code: on_done(code, result))
+        else:
+            self._log.when_safe(group_id, lambda code: on_done(code, result))
+
+    def _group(self, heartbeat: ConsumerHeartbeat, batch: list[CoordinatorRecord]) -> ConsumerGroup:
+        """Return the group. A member that joins may create it, or replace an empty classic group."""
+        group_id = heartbeat.group_id
+        group = self._registry.consumer_group(group_id)
+        if group is not None:
+            return group
+        classic = self._registry.classic_group(group_id)
+        if not heartbeat.joins:
+            if classic is None:
+                raise GroupIdNotFoundError(f"Consumer group {group_id} not found.")
+            raise GroupIdNotFoundError(f"Group {group_id} is not a consumer group.")
+        if classic is not None:
+            if not classic.is_in(GroupState.EMPTY):
+                raise GroupIdNotFoundError(f"Group {group_id} is not a consumer group.")
+            batch.append(records.group_metadata_tombstone(group_id))
+        return ConsumerGroup(group_id)
+
+    def _check_room(self, group: ConsumerGroup, member_id: str) -> None:
+        limit = self._config.group_consumer_max_size
+        if len(group) >= limit and (not member_id or member_id not in group):
+            raise GroupMaxSizeReachedError(
+                f"The consumer group has reached its maximum capacity of {limit} members."
+            )
+
+    @staticmethod
+    def _member_of(group: ConsumerGroup, heartbeat: ConsumerHeartbeat) -> ConsumerGroupMember | None:
+        """Return the member that sends the heartbeat, or the static member whose place it takes.
+
+        Returns ``None`` for a member that joins for the first time.
+        """
+        member_id, instance_id = heartbeat.member_id, heartbeat.instance_id
+        if instance_id is None:
+            member = group.get(member_id) if heartbeat.joins else group.member(member_id)
+            if member is not None:
+                _check_epoch(member, heartbeat)
+            return member
+        member = group.static_member(instance_id)
+        if not heartbeat.joins:
+            member = _checked_static(member, instance_id, member_id)
+            _check_epoch(member, heartbeat)
+        elif (
+            member is not None
+            and not member.uses_classic_protocol
+            and member.member_epoch != STATIC_LEAVE_EPOCH
+        ):
+            raise UnreleasedInstanceIdError(
+                f"Static member {member_id} with instance id {instance_id} cannot join the group because "
+                f"the instance id is owned by {member.member_id} member."
+            )
+        return member
+
+    def _identified(
+        self,
+        group: ConsumerGroup,
+        before: ConsumerGroupMember | None,
+        heartbeat: ConsumerHeartbeat,
+        batch: list[CoordinatorRecord],
+    ) -> ConsumerGroupMember:
+        """Return the member before its fields are updated, with its id of now.
+
+        A static member that joins again gets the target assignment and the partitions of the one it replaces.
+        """
+        member_id = heartbeat.member_id or new_member_id(self._clock)
+        if before is None:
+            logger.info("group %s: member %s joins the consumer group", group.group_id, member_id)
+            return ConsumerGroupMember(member_id=member_id)
+        if not heartbeat.joins or heartbeat.instance_id is None:
+            return before
+        member = replace(
+            before, member_id=member_id, member_epoch=JOIN_EPOCH, previous_member_epoch=JOIN_EPOCH
+        )
+        batch.extend(member_tombstones(group.group_id, before.member_id))
+        batch.append(subscription_record(group.group_id, member))
+        batch.append(records.target_assignment(group.group_id, member_id, group.target_of(before.member_id)))
+        batch.append(partitions_record(group.group_id, member))
+        if before.member_id != member_id:
+            self._sessions.end_member(group.group_id, before.member_id)
+        logger.info(
+            "group %s: static member %s (instance id %s) takes the place of %s",
+            group.group_id,
+            member_id,
+            heartbeat.instance_id,
+            before.member_id,
+        )
+        return member
+
+    def _reconciled(
+        self,
+        group: ConsumerGroup,
+        change: GroupChange,
+        epoch: int,
+        reported: ReportedPartitions | None,
+        subscription_changed: bool,
+        batch: list[CoordinatorRecord],
+    ) -> ConsumerGroupMember:
+        """Take the changed member one step towards its target assignment."""
+        member = change.added
+        assert member is not None
+        target = self._assignments.target(group, epoch, change, batch)
+        if not subscription_changed and member.is_reconciled_to(target.epoch):
+            return member
+        step = Reconciliation(
+            member,
+            target.epoch,
+            target.assignment,
+            self._topics.ids(group.topics_of(member, change.resolved)),
+            reported,
+            group.is_owned,
+        )
+        reconciled = step.next(subscription_changed=subscription_changed)
+        if reconciled == member:
+            return member
+        batch.append(partitions_record(group.group_id, reconciled))
+        if reconciled.state is MemberState.UNREVOKED_PARTITIONS:
+            self._sessions.begin(
+                group.group_id, member.member_id, Deadline.REVOCATION, reconciled.rebalance_timeout_ms
+            )
+        else:
+            self._sessions.end(group.group_id, member.member_id, Deadline.REVOCATION)
+        return reconciled
+
+    # ---- Leaving --------------------------------------------------------------------------------------
+
+    def _leave(self, heartbeat: ConsumerHeartbeat, on_done: OnHeartbeat) -> None:
+        group_id, instance_id = heartbeat.group_id, heartbeat.instance_id
+        group = self._registry.consumer_group(group_id)
+        if group is None:
+            self._registry.found(group_id)
+            raise GroupIdNotFoundError(f"Group {group_id} is not a consumer group.")
+        if instance_id is None:
+            member = group.member(heartbeat.member_id)
+        else:
+            member = _checked_static(group.static_member(instance_id), instance_id, heartbeat.member_id)
+        result = HeartbeatResult(heartbeat.member_id, heartbeat.member_epoch)
+        if heartbeat.member_epoch == STATIC_LEAVE_EPOCH:
+            logger.info("group %s: static member %s leaves for a short time", group_id, member.member_id)
+            away = replace(
+                member,
+                member_epoch=STATIC_LEAVE_EPOCH,
+                assigned={topic_id: dict.fromkeys(owned, 0) for topic_id, owned in member.assigned.items()},
+                pending_revocation=NO_PARTITIONS,
+            )
+            self._finish(group_id, [partitions_record(group_id, away)], result, on_done)
+            return
+        logger.info("group %s: member %s leaves", group_id, member.member_id)
+        self.remove(group, [member], lambda code: on_done(code, result))
+
+    def remove(
+        self, group: ConsumerGroup, members: Sequence[ConsumerGroupMember], on_safe: Callable[[int], None]
+    ) -> None:
+        """Remove members. ``on_safe`` is called with an error code when the removal is durable."""
+        for member in members:
+            self._sessions.end_member(group.group_id, member.member_id)
+        self._log.append(group.group_id, removal_of_members(group, members, self._assignments), on_safe)
+
+    def _deadline_missed(self, group_id: str, member_id: str, kind: Deadline) -> None:
+        group = self._registry.consumer_group(group_id)
+        member = None if group is None else group.get(member_id)
+        if group is None or member is None:
+            self._sessions.end_member(group_id, member_id)
+            return
+        if kind is Deadline.REVOCATION and member.state is not MemberState.UNREVOKED_PARTITIONS:
+            return
+
+        def on_safe(code: int) -> None:
+            if code:
+                logger.warning("group %s: failed to remove member %s: error %d", group_id, member_id, code)
+
+        logger.info("group %s: member %s is removed because %s", group_id, member_id, kind.value)
+        self.remove(group, [member], on_safe)
+
+
+def new_member_id(clock: Clock) -> str:
+    """Return a member id for a client that has none, in the form of Kafka's ids."""
+    return urlsafe_b64encode(clock.random.randbytes(16)).rstrip(b"=").decode()
+
+
+def _updated(member: ConsumerGroupMember, heartbeat: ConsumerHeartbeat) -> ConsumerGroupMember:
+    """Return the member with the fields of a heartbeat; the same object if they are not new."""
+    changes: dict[str, object] = {}
+    if heartbeat.instance_id is not None and heartbeat.instance_id != member.instance_id:
+        changes["instance_id"] = heartbeat.instance_id
+    if heartbeat.rack_id is not None and heartbeat.rack_id != member.rack_id:
+        changes["rack_id"] = heartbeat.rack_id
+    if heartbeat.rebalance_timeout_ms not in (UNCHANGED_TIMEOUT, member.rebalance_timeout_ms):
+        changes["rebalance_timeout_ms"] = heartbeat.rebalance_timeout_ms
+    if heartbeat.server_assignor is not None and heartbeat.server_assignor != member.server_assignor:
+        changes["server_assignor"] = heartbeat.server_assignor
+    if heartbeat.subscribed_topic_names is not None:
+        changes["subscribed_topic_names"] = frozenset(heartbeat.subscribed_topic_names)
+    if heartbeat.subscribed_topic_regex is not None:
+        changes["subscribed_topic_regex"] = heartbeat.subscribed_topic_regex
+    if heartbeat.client_id != member.client_id:
+        changes["client_id"] = heartbeat.client_id
+    if heartbeat.client_host != member.client_host:
+        changes["client_host"] = heartbeat.client_host
+    if member.classic is not None:
+        changes["classic"] = None
+    return replace(member, **changes) if changes else member  # type: ignore[arg-type]
+
+
+def _check_epoch(member: ConsumerGroupMember, heartbeat: ConsumerHeartbeat) -> None:
+    """Check the epoch of a heartbeat. A member may still have the epoch before if it missed a response."""
+    epoch, expected = heartbeat.member_epoch, member.member_epoch
+    if epoch in (JOIN_EPOCH, expected):
+        return
+    if epoch < expected:
+        owned = heartbeat.topic_partitions
+        if epoch == member.previous_member_epoch and owned is not None and _has_all(member.assigned, owned):
+            return
+        comparison = "smaller"
+    else:
+        comparison = "greater"
+    raise FencedMemberEpochError(
+        f"The consumer group member has a {comparison} member epoch ({epoch}) than the one known by the "
+        f"group coordinator ({expected}). The member must abandon all its partitions and rejoin."
+    )
+
+
+def _has_all(assigned: OwnedPartitions, owned: ReportedPartitions) -> bool:
+    return all(
+        partition in assigned.get(topic_id, ())
+        for topic_id, partitions in owned.items()
+        for partition in partitions
+    )
+
+
+def _checked_static(
+    member: ConsumerGroupMember | None, instance_id: str, member_id: str
+) -> ConsumerGroupMember:
+    """Return a static member that the sender of a request may be."""
+    if member is None:
+        raise UnknownMemberIdError(f"Instance id {instance_id} is unknown.")
+    if member.member_id != member_id:
+        raise FencedInstanceIdError(
+            f"Static member {member_id} with instance id {instance_id} was fenced by member "
+            f"{member.member_id}."
+        )
+    return member

@@ -1,0 +1,98 @@
+"""Matches the regular expressions that members subscribe to against the topics.
+
+Only topics that the member may describe match. The behaviour is that of Kafka's ``TopicRegexResolver``,
+with one difference: a regular expression is matched at the heartbeat of a member that uses it, and so the
+response to the first heartbeat has the partitions already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from kafkacore.broker.config.patterns import matcher_of
+from kafkacore.broker.coordinator.interfaces import CoordinatorRecord
+from kafkacore.broker.group import records
+from kafkacore.broker.group.consumer.consumer_group import (
+    NOT_RESOLVED,
+    ConsumerGroup,
+    ResolvedRegularExpression,
+)
+from kafkacore.broker.group.consumer.consumer_member import ConsumerGroupMember
+from kafkacore.protocol.generated.group_records import ConsumerGroupRegularExpressionValue
+
+if TYPE_CHECKING:
+    from kafkacore.broker.config.broker_config import BrokerConfig
+    from kafkacore.broker.group.consumer.group_topics import GroupTopics
+    from kafkacore.clock import Clock
+
+
+class RegularExpressions:
+    """Keeps the regular expressions of groups up to date. Only the network thread may use it.
+
+    Parameters
+    ----------
+    topics:
+        The topics.
+    config:
+        Configuration of the broker, for ``group.consumer.regex.refresh.interval.ms``.
+    clock:
+        Source of the wall-clock time.
+    """
+
+    def __init__(self, topics: GroupTopics, config: BrokerConfig, clock: Clock) -> None:
+        self._topics = topics
+        self._config = config
+        self._clock = clock
+
+    def refresh(
+        self,
+        group: ConsumerGroup,
+        before: ConsumerGroupMember | None,
+        member: ConsumerGroupMember,
+        may_describe: Callable[[str], bool],
+        batch: list[CoordinatorRecord],
+    ) -> Mapping[str, ResolvedRegularExpression]:
+        """Match the regular expression of a member again if it is new, or if the topics may have changed.
+
+        Parameters
+        ----------
+        group:
+            The member's group.
+        before, member:
+            The member before and after its heartbeat.
+        may_describe:
+            Returns whether the member's client may describe a topic.
+        batch:
+            Records to which the changes of regular expressions are added.
+
+        Returns
+        -------
+        Mapping
+            The member's regular expression with its topics, if they have changed.
+
+        Raises
+        ------
+        InvalidRegularExpressionError
+            The member's regular expression is new and not valid.
+        """
+        regex = member.subscribed_topic_regex or ""
+        old = (before.subscribed_topic_regex or "") if before is not None else ""
+        if old and old != regex and group.regexes[old] == 1:
+            batch.append(records.regular_expression_tombstone(group.group_id, old))
+        if not regex:
+            return NOT_RESOLVED
+        known, now_ms, version = group.resolved.get(regex), self._clock.wall_ms(), self._topics.version
+        checked_version, checked_ms = group.regex_checks.get(regex, (-1, 0))
+        interval_ms = self._config.group_consumer_regex_refresh_interval_ms
+        if known is not None and checked_version == version and now_ms <= checked_ms + interval_ms:
+            return NOT_RESOLVED
+        matches = matcher_of(regex, "SubscribedTopicRegex")
+        topics = frozenset(name for name in self._topics.names() if matches(name) and may_describe(name))
+        group.regex_checks[regex] = (version, now_ms)
+        if known is not None and known.topics == topics:
+            return NOT_RESOLVED
+        resolved = ResolvedRegularExpression(topics, version, now_ms)
+        value = ConsumerGroupRegularExpressionValue(topics=sorted(topics), version=version, timestamp=now_ms)
+        batch.append(records.regular_expression(group.group_id, regex, value))
+        return {regex: resolved}
