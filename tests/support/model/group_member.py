@@ -101,10 +101,9 @@ class Member:
             self.pending = {partition: offsets[-1] + 1 for partition, offsets in records.items()}
             self.commit()
         for partition, offsets in records.items():
-            if self.bug == "skip" and self.polls % 7 == 0:
+            # The last record of a partition is never skipped: its commit ends the test.
+            if self.bug == "skip" and self.polls % 3 == 0 and len(offsets) > 1:
                 offsets = offsets[1:]
-            if not offsets:
-                continue
             report("records", partition=partition, first=offsets[0], last=offsets[-1])
             if offsets != list(range(offsets[0], offsets[-1] + 1)):
                 report("records", partition=partition, first=-1, last=-1)
@@ -374,10 +373,29 @@ class AioMember(Member):
         return consumer
 
     async def on_revoked(self, partitions: list[int]) -> None:
-        """Report lost or revoked partitions, which aiokafka distinguishes in its state only."""
+        """Report lost or revoked partitions, which aiokafka does not always distinguish.
+
+        It sends no heartbeats during this call. If its session expires meanwhile, another member may already
+        have the partitions.
+        """
         await self._commit()
-        is_lost = self._consumer._coordinator.generation < 0
-        self._gone("lost" if is_lost else "revoked", partitions)
+        has_generation = self._consumer._coordinator.generation >= 0
+        is_member = has_generation and await self._may_commit(partitions)
+        self._gone("revoked" if is_member else "lost", partitions)
+
+    async def _may_commit(self, partitions: list[int]) -> bool:
+        """Return whether the group still accepts a commit: the same offset of one partition again."""
+        from aiokafka import TopicPartition
+        from aiokafka.errors import KafkaError
+
+        for place in (TopicPartition(self._options["topic"], number) for number in partitions):
+            try:
+                if (offset := await self._consumer.committed(place)) is not None:
+                    await self._consumer.commit({place: offset})
+                    return True
+            except KafkaError:
+                return False
+        return True
 
     async def _commit(self) -> None:
         from aiokafka import TopicPartition

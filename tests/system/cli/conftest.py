@@ -46,13 +46,16 @@ class Command:
             self._ended = True
             self._said.notify_all()
 
-    def wait_until_it_says(self, text: str) -> None:
+    def wait_until_it_says(self, *texts: str) -> None:
+        """Wait for a line with one of the texts."""
+
+        def says() -> bool:
+            return any(text in line for line in self.lines for text in texts)
+
         with self._said:
-            said = SYSTEM_CLOCK.wait_for(
-                self._said, lambda: self._ended or any(text in line for line in self.lines), 2 * BUDGET_MS
-            )
+            said = SYSTEM_CLOCK.wait_for(self._said, lambda: self._ended or says(), 2 * BUDGET_MS)
         assert said, self.lines
-        assert any(text in line for line in self.lines), self.lines
+        assert says(), self.lines
 
     def interrupt(self, number: int = signal.SIGINT, group: bool = True) -> None:
         (os.killpg if group else os.kill)(self.process.pid, number)
@@ -78,7 +81,7 @@ def start() -> Iterator[Callable[..., Command]]:
     for command in commands:
         if command.process.poll() is None:
             command.process.kill()
-            command.end()
+        command.end()
 
 
 def processes_that_name(folder: Path) -> list[str]:
