@@ -21,8 +21,13 @@ class DelayedResponses:
         self._waiting: deque[Callable[[], None]] = deque()
 
     def later(self, answer: Callable[[ResultT], None]) -> Callable[[ResultT], None]:
-        """Return a function that calls ``answer`` when the change is complete."""
-        return lambda result: self._waiting.append(lambda: answer(result))
+        """Return a function that calls ``answer`` when the change is complete; at once without a change."""
+
+        def call(result: ResultT) -> None:
+            with self:
+                self._waiting.append(lambda: answer(result))
+
+        return call
 
     def __enter__(self) -> DelayedResponses:
         self._depth += 1

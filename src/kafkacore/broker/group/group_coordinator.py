@@ -15,9 +15,12 @@ from kafkacore.broker.config.group_limits import consumer_assignors, serves_cons
 from kafkacore.broker.coordinator.interfaces import CoordinatorRecord
 from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.group.classic_group import ClassicGroup, GroupState
+from kafkacore.broker.group.consumer.classic_members import ClassicMembers
 from kafkacore.broker.group.consumer.consumer_group import ConsumerGroup, GroupChange
 from kafkacore.broker.group.consumer.group_topics import GroupTopics
 from kafkacore.broker.group.consumer.heartbeats import ConsumerHeartbeat, ConsumerHeartbeats, OnHeartbeat
+from kafkacore.broker.group.consumer.member_updates import MemberUpdates
+from kafkacore.broker.group.consumer.migration import Migration
 from kafkacore.broker.group.consumer.regular_expressions import RegularExpressions
 from kafkacore.broker.group.consumer.sessions import Sessions
 from kafkacore.broker.group.consumer.target_assignments import TargetAssignments
@@ -124,16 +127,15 @@ class GroupCoordinator:
         limits, group_topics = metadata.group_limits, GroupTopics(topics)
         sessions = Sessions(timer, clock)
         self.registry = GroupRegistry(self.rebalancer, sessions, log.partition_for, config, limits, clock)
+        assignments = TargetAssignments(group_topics, config, limits, clock)
+        regexes = RegularExpressions(group_topics, config, clock)
+        updates = MemberUpdates(self.registry, group_topics, assignments, regexes, sessions)
+        migration = Migration(self.registry, self.rebalancer, sessions, group_topics, config, clock)
         self._consumer_heartbeats = ConsumerHeartbeats(
-            log,
-            self.registry,
-            config,
-            limits,
-            group_topics,
-            TargetAssignments(group_topics, config, limits, clock),
-            RegularExpressions(group_topics, config, clock),
-            sessions,
-            clock,
+            log, self.registry, config, limits, assignments, updates, migration, sessions, clock
+        )
+        self._classic_members = ClassicMembers(
+            log, config, updates, migration, self._consumer_heartbeats, sessions, clock
         )
         self._offset_tombstones = offset_tombstones
         self._admission = Admission(self.rebalancer, config, clock)
@@ -170,10 +172,14 @@ class GroupCoordinator:
         shortest, longest = config.group_min_session_timeout_ms, config.group_max_session_timeout_ms
         if not shortest <= joining.session_timeout_ms <= longest:
             raise InvalidSessionTimeoutError
-        if self.registry.consumer_group(joining.group_id) is not None:
-            raise InconsistentGroupProtocolError
+        consumer_group = self.registry.consumer_group(joining.group_id)
+        if consumer_group is not None and not consumer_group.is_empty:
+            self._classic_members.join(consumer_group, joining)
+            return
         with self.rebalancer.delayed_responses as delayed_responses:
             joining = joining.answered_by(delayed_responses.later(joining.on_joined))
+            if consumer_group is not None:
+                self._replace_empty(consumer_group)
             group = self.registry.classic_group(joining.group_id)
             if group is not None:
                 self._admission.join(group, joining)
@@ -183,6 +189,15 @@ class GroupCoordinator:
                 group = self.registry.create(joining.group_id)
                 self._admission.join(group, joining)
                 self._store_born(group)
+
+    def _replace_empty(self, group: ConsumerGroup) -> None:
+        """Delete an empty consumer group, so that a classic group can take its place."""
+
+        def on_safe(code: int) -> None:
+            if code:
+                logger.warning("group %s: failed to delete the empty group: error %d", group.group_id, code)
+
+        self._log.append(group.group_id, tombstones_of(group), on_safe)
 
     def _store_born(self, group: ClassicGroup) -> None:
         def on_safe(code: int) -> None:
@@ -203,6 +218,10 @@ class GroupCoordinator:
             The error to return to the member. ``on_synced`` is not called.
         """
         self._check(syncing.group_id, node_id)
+        consumer_group = self.registry.consumer_group(syncing.group_id)
+        if consumer_group is not None:
+            self._classic_members.sync(consumer_group, syncing)
+            return
         group = self._group_of_member(syncing.group_id, syncing.member_id, syncing.group_instance_id, "sync")
         if syncing.generation_id != group.generation_id:
             raise IllegalGenerationError
@@ -252,6 +271,10 @@ class GroupCoordinator:
             self._check(group_id, node_id)
         except CoordinatorLoadInProgressError:
             return  # Report success, because the member's session restarts when the group has been loaded.
+        consumer_group = self.registry.consumer_group(group_id)
+        if consumer_group is not None:
+            self._classic_members.heartbeat(consumer_group, member_id, instance_id, generation_id)
+            return
         group = self._group_of_member(group_id, member_id, instance_id, "heartbeat")
         if generation_id != group.generation_id:
             raise IllegalGenerationError
@@ -288,7 +311,10 @@ class GroupCoordinator:
             The error of the whole request. ``on_left`` is not called.
         """
         self._check(group_id, node_id)
-        group = self.registry.classic_group(group_id)
+        group = self.registry.get(group_id)
+        if isinstance(group, ConsumerGroup):
+            self._classic_members.leave(group, leaving, on_left)
+            return
         if group is None:
             on_left(0, [UnknownMemberIdError.errno] * len(leaving))
             return

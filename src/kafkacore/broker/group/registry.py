@@ -22,6 +22,7 @@ from kafkacore.errors import (
     GroupIdNotFoundError,
     IllegalGenerationError,
     NotCoordinatorError,
+    RebalanceInProgressError,
     UnknownMemberIdError,
 )
 from kafkacore.protocol.generated.group_records import ConsumerGroupMetadataKey, GroupMetadataValue
@@ -144,7 +145,8 @@ class GroupRegistry:
         group = self._groups.get(group_id)
         if value is None:
             if isinstance(group, ClassicGroup):
-                self.remove(group_id)
+                # The group has members if it becomes a consumer group.
+                self.remove(group_id, RebalanceInProgressError.errno)
         elif group is None:
             self._keep(group_of(group_id, value, self._clock.wall_ms))
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kafkacore.broker.config.group_limits import consumer_assignors
 from kafkacore.broker.coordinator.interfaces import CoordinatorRecord
 from kafkacore.broker.group import records
-from kafkacore.broker.group.classic_group import GroupState
-from kafkacore.broker.group.consumer.consumer_group import ConsumerGroup, GroupChange
+from kafkacore.broker.group.consumer.consumer_group import ConsumerGroup
 from kafkacore.broker.group.consumer.consumer_member import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
@@ -24,9 +23,9 @@ from kafkacore.broker.group.consumer.consumer_member import (
     MemberState,
     OwnedPartitions,
 )
-from kafkacore.broker.group.consumer.member_records import partitions_record, subscription_record
-from kafkacore.broker.group.consumer.reconciliation import Reconciliation, ReportedPartitions
-from kafkacore.broker.group.consumer.removal import member_tombstones, removal_of_members
+from kafkacore.broker.group.consumer.member_records import partitions_record
+from kafkacore.broker.group.consumer.reconciliation import ReportedPartitions
+from kafkacore.broker.group.consumer.removal import removal_of_members
 from kafkacore.broker.group.consumer.sessions import Deadline
 from kafkacore.broker.log_lines import NameLogger
 from kafkacore.errors import (
@@ -43,8 +42,8 @@ from kafkacore.errors import (
 if TYPE_CHECKING:
     from kafkacore.broker.config.broker_config import BrokerConfig
     from kafkacore.broker.config.group_limits import GroupLimits
-    from kafkacore.broker.group.consumer.group_topics import GroupTopics
-    from kafkacore.broker.group.consumer.regular_expressions import RegularExpressions
+    from kafkacore.broker.group.consumer.member_updates import MemberUpdates
+    from kafkacore.broker.group.consumer.migration import Migration
     from kafkacore.broker.group.consumer.sessions import Sessions
     from kafkacore.broker.group.consumer.target_assignments import TargetAssignments
     from kafkacore.broker.group.interfaces import CoordinatorLog
@@ -132,12 +131,12 @@ class ConsumerHeartbeats:
         Configuration of the broker, for ``group.consumer.max.size`` and ``group.consumer.assignors``.
     limits:
         Timeouts of the groups.
-    topics:
-        The topics.
     assignments:
         Computes epochs and target assignments.
-    regexes:
-        Matches regular expressions to topics.
+    updates:
+        Computes the records of a changed member.
+    migration:
+        Changes the type of groups.
     sessions:
         Deadlines of the members.
     clock:
@@ -150,9 +149,9 @@ class ConsumerHeartbeats:
         registry: GroupRegistry,
         config: BrokerConfig,
         limits: GroupLimits,
-        topics: GroupTopics,
         assignments: TargetAssignments,
-        regexes: RegularExpressions,
+        updates: MemberUpdates,
+        migration: Migration,
         sessions: Sessions,
         clock: Clock,
     ) -> None:
@@ -161,9 +160,9 @@ class ConsumerHeartbeats:
         self._config = config
         self._assignors = consumer_assignors(config)
         self._limits = limits
-        self._topics = topics
         self._assignments = assignments
-        self._regexes = regexes
+        self._updates = updates
+        self._migration = migration
         self._sessions = sessions
         self._clock = clock
         sessions.on_missed = self._deadline_missed
@@ -219,62 +218,45 @@ class ConsumerHeartbeats:
     # ---- Staying in the group -------------------------------------------------------------------------
 
     def _stay(self, heartbeat: ConsumerHeartbeat, on_done: OnHeartbeat) -> None:
+        group_id = heartbeat.group_id
         batch: list[CoordinatorRecord] = []
         group = self._group(heartbeat, batch)
         self._check_room(group, heartbeat.member_id)
         before = self._member_of(group, heartbeat)
         member = self._identified(group, before, heartbeat, batch)
-        updated = _updated(member, heartbeat)
         if member.uses_classic_protocol:
-            self._sessions.end(group.group_id, member.member_id, Deadline.JOIN)
-            self._sessions.end(group.group_id, member.member_id, Deadline.SYNC)
-        if updated is not member and updated != member:
-            batch.append(subscription_record(group.group_id, updated))
-        has_new_names = updated.subscribed_topic_names != member.subscribed_topic_names
-        has_new_regex = (updated.subscribed_topic_regex or "") != (member.subscribed_topic_regex or "")
-        resolved = self._regexes.refresh(group, before, updated, heartbeat.may_describe, batch)
-        change = GroupChange(() if before is None else (before,), updated, resolved)
-        topics_version = self._topics.version
-        must_rise = has_new_names or has_new_regex or bool(resolved)
-        epoch = group.epoch
-        if must_rise or group.topics_version != topics_version:
-            epoch = self._assignments.raise_epoch(group, change, batch, must_rise=must_rise)
-        reconciled = self._reconciled(
-            group, change, epoch, heartbeat.topic_partitions, has_new_names or has_new_regex, batch
-        )
-        self._sessions.begin(
-            group.group_id,
-            reconciled.member_id,
-            Deadline.SESSION,
-            self._limits.session_timeout_ms(group.group_id),
-        )
-        has_new_partitions = (
-            reconciled.assigned is not member.assigned and reconciled.assigned != member.assigned
-        )
-        self._finish(
-            group.group_id,
+            self._sessions.end(group_id, member.member_id, Deadline.JOIN)
+            self._sessions.end(group_id, member.member_id, Deadline.SYNC)
+        update = self._updates.update(
+            group,
+            before,
+            member,
+            _updated(member, heartbeat),
+            heartbeat.topic_partitions,
+            heartbeat.may_describe,
             batch,
-            HeartbeatResult(
-                reconciled.member_id,
-                reconciled.member_epoch,
-                self._limits.heartbeat_interval_ms(group.group_id),
-                reconciled.assigned if heartbeat.joins or has_new_partitions or heartbeat.is_full else None,
-            ),
-            on_done,
         )
-        stored = self._registry.consumer_group(group.group_id)
-        if stored is not None and stored.epoch == epoch:
-            stored.topics_version = topics_version
-            stored.regex_checks.update(group.regex_checks)
-
-    def _finish(
-        self, group_id: str, batch: list[CoordinatorRecord], result: HeartbeatResult, on_done: OnHeartbeat
-    ) -> None:
-        """Write the records and answer when they are safe."""
-        if batch:
-            self._log.append(group_id, batch, lambda code: on_done(code, result))
-        else:
+        now = update.member
+        self._sessions.begin(
+            group_id, now.member_id, Deadline.SESSION, self._limits.session_timeout_ms(group_id)
+        )
+        has_new_partitions = now.assigned is not member.assigned and now.assigned != member.assigned
+        needs_partitions = heartbeat.joins or has_new_partitions or heartbeat.is_full
+        result = HeartbeatResult(
+            now.member_id,
+            now.member_epoch,
+            self._limits.heartbeat_interval_ms(group_id),
+            now.assigned if needs_partitions else None,
+        )
+        if not batch:
+            self._updates.written(group, update)
             self._log.when_safe(group_id, lambda code: on_done(code, result))
+            return
+        # An upgrade of a classic group answers requests that wait for it. Their clients may at once send
+        # others, which must see the whole change.
+        with self._migration.delayed_responses as delayed_responses:
+            self._log.append(group_id, batch, delayed_responses.later(lambda code: on_done(code, result)))
+            self._updates.written(group, update)
 
     def _group(self, heartbeat: ConsumerHeartbeat, batch: list[CoordinatorRecord]) -> ConsumerGroup:
         """Return the group. A member that joins may create it, or replace an empty classic group."""
@@ -288,8 +270,8 @@ class ConsumerHeartbeats:
                 raise GroupIdNotFoundError(f"Consumer group {group_id} not found.")
             raise GroupIdNotFoundError(f"Group {group_id} is not a consumer group.")
         if classic is not None:
-            if not classic.is_in(GroupState.EMPTY):
-                raise GroupIdNotFoundError(f"Group {group_id} is not a consumer group.")
+            if not classic.is_empty:
+                return self._migration.upgrade(classic, batch)
             batch.append(records.group_metadata_tombstone(group_id))
         return ConsumerGroup(group_id)
 
@@ -314,7 +296,7 @@ class ConsumerHeartbeats:
             return member
         member = group.static_member(instance_id)
         if not heartbeat.joins:
-            member = _checked_static(member, instance_id, member_id)
+            member = checked_static(member, instance_id, member_id)
             _check_epoch(member, heartbeat)
         elif (
             member is not None
@@ -344,58 +326,7 @@ class ConsumerHeartbeats:
             return ConsumerGroupMember(member_id=member_id)
         if not heartbeat.joins or heartbeat.instance_id is None:
             return before
-        member = replace(
-            before, member_id=member_id, member_epoch=JOIN_EPOCH, previous_member_epoch=JOIN_EPOCH
-        )
-        batch.extend(member_tombstones(group.group_id, before.member_id))
-        batch.append(subscription_record(group.group_id, member))
-        batch.append(records.target_assignment(group.group_id, member_id, group.target_of(before.member_id)))
-        batch.append(partitions_record(group.group_id, member))
-        if before.member_id != member_id:
-            self._sessions.end_member(group.group_id, before.member_id)
-        logger.info(
-            "group %s: static member %s (instance id %s) takes the place of %s",
-            group.group_id,
-            member_id,
-            heartbeat.instance_id,
-            before.member_id,
-        )
-        return member
-
-    def _reconciled(
-        self,
-        group: ConsumerGroup,
-        change: GroupChange,
-        epoch: int,
-        reported: ReportedPartitions | None,
-        subscription_changed: bool,
-        batch: list[CoordinatorRecord],
-    ) -> ConsumerGroupMember:
-        """Take the changed member one step towards its target assignment."""
-        member = change.added
-        assert member is not None
-        target = self._assignments.target(group, epoch, change, batch)
-        if not subscription_changed and member.is_reconciled_to(target.epoch):
-            return member
-        step = Reconciliation(
-            member,
-            target.epoch,
-            target.assignment,
-            self._topics.ids(group.topics_of(member, change.resolved)),
-            reported,
-            group.is_owned,
-        )
-        reconciled = step.next(subscription_changed=subscription_changed)
-        if reconciled == member:
-            return member
-        batch.append(partitions_record(group.group_id, reconciled))
-        if reconciled.state is MemberState.UNREVOKED_PARTITIONS:
-            self._sessions.begin(
-                group.group_id, member.member_id, Deadline.REVOCATION, reconciled.rebalance_timeout_ms
-            )
-        else:
-            self._sessions.end(group.group_id, member.member_id, Deadline.REVOCATION)
-        return reconciled
+        return self._updates.replace_static(group, before, member_id, batch)
 
     # ---- Leaving --------------------------------------------------------------------------------------
 
@@ -408,7 +339,7 @@ class ConsumerHeartbeats:
         if instance_id is None:
             member = group.member(heartbeat.member_id)
         else:
-            member = _checked_static(group.static_member(instance_id), instance_id, heartbeat.member_id)
+            member = checked_static(group.static_member(instance_id), instance_id, heartbeat.member_id)
         result = HeartbeatResult(heartbeat.member_id, heartbeat.member_epoch)
         if heartbeat.member_epoch == STATIC_LEAVE_EPOCH:
             logger.info("group %s: static member %s leaves for a short time", group_id, member.member_id)
@@ -418,7 +349,8 @@ class ConsumerHeartbeats:
                 assigned={topic_id: dict.fromkeys(owned, 0) for topic_id, owned in member.assigned.items()},
                 pending_revocation=NO_PARTITIONS,
             )
-            self._finish(group_id, [partitions_record(group_id, away)], result, on_done)
+            batch = [partitions_record(group_id, away)]
+            self._log.append(group_id, batch, lambda code: on_done(code, result))
             return
         logger.info("group %s: member %s leaves", group_id, member.member_id)
         self.remove(group, [member], lambda code: on_done(code, result))
@@ -426,10 +358,23 @@ class ConsumerHeartbeats:
     def remove(
         self, group: ConsumerGroup, members: Sequence[ConsumerGroupMember], on_safe: Callable[[int], None]
     ) -> None:
-        """Remove members. ``on_safe`` is called with an error code when the removal is durable."""
+        """Remove members. ``on_safe`` is called with an error code when the removal is durable.
+
+        If only members of the classic protocol are left, the group becomes a classic group.
+        """
+        group_id = group.group_id
         for member in members:
-            self._sessions.end_member(group.group_id, member.member_id)
-        self._log.append(group.group_id, removal_of_members(group, members, self._assignments), on_safe)
+            self._sessions.end_member(group_id, member.member_id)
+        if not self._migration.may_downgrade_without(group, members):
+            self._log.append(group_id, removal_of_members(group, members, self._assignments), on_safe)
+            return
+        batch: list[CoordinatorRecord] = []
+        self._migration.downgrade(group, members, batch)
+        with self._migration.delayed_responses as delayed_responses:
+            self._log.append(group_id, batch, delayed_responses.later(on_safe))
+            self._migration.begin_classic_group(
+                group_id, f"Downgrade group {group_id} from consumer to classic for member leaving."
+            )
 
     def _deadline_missed(self, group_id: str, member_id: str, kind: Deadline) -> None:
         group = self._registry.consumer_group(group_id)
@@ -503,7 +448,7 @@ def _has_all(assigned: OwnedPartitions, owned: ReportedPartitions) -> bool:
     )
 
 
-def _checked_static(
+def checked_static(
     member: ConsumerGroupMember | None, instance_id: str, member_id: str
 ) -> ConsumerGroupMember:
     """Return a static member that the sender of a request may be."""

@@ -43,10 +43,19 @@ def removal_of_members(
     return batch
 
 
-def removal_of_group(group: ConsumerGroup) -> list[CoordinatorRecord]:
-    """Return the records that remove a group with all its members, in the order that Kafka requires."""
+def removal_of_group(
+    group: ConsumerGroup, joining: ConsumerGroupMember | None = None
+) -> list[CoordinatorRecord]:
+    """Return the records that remove a group with all its members, in the order that Kafka requires.
+
+    ``joining`` is a static member that has replaced another one by earlier records of the same batch.
+    """
     group_id = group.group_id
-    member_ids = [member.member_id for member in group]
+    replaced = None if joining is None else group.static_member(joining.instance_id)
+    member_ids = [
+        joining.member_id if joining is not None and member is replaced else member.member_id
+        for member in group
+    ]
     return [
         *(records.current_assignment_tombstone(group_id, one) for one in member_ids),
         *(records.target_assignment_tombstone(group_id, one) for one in member_ids),

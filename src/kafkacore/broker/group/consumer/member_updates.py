@@ -1,0 +1,192 @@
+"""Changes a member of a consumer group: its subscription, the group epoch, its target and its partitions.
+
+Members of both protocols take these steps. The behaviour is that of Kafka's ``GroupMetadataManager``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from kafkacore.broker.coordinator.interfaces import CoordinatorRecord
+from kafkacore.broker.group import records
+from kafkacore.broker.group.consumer.consumer_group import ConsumerGroup, GroupChange
+from kafkacore.broker.group.consumer.consumer_member import JOIN_EPOCH, ConsumerGroupMember, MemberState
+from kafkacore.broker.group.consumer.member_records import partitions_record, subscription_record
+from kafkacore.broker.group.consumer.reconciliation import Reconciliation, ReportedPartitions
+from kafkacore.broker.group.consumer.removal import member_tombstones
+from kafkacore.broker.group.consumer.sessions import Deadline
+from kafkacore.broker.log_lines import NameLogger
+
+if TYPE_CHECKING:
+    from kafkacore.broker.group.consumer.group_topics import GroupTopics
+    from kafkacore.broker.group.consumer.regular_expressions import RegularExpressions
+    from kafkacore.broker.group.consumer.sessions import Sessions
+    from kafkacore.broker.group.consumer.target_assignments import TargetAssignments
+    from kafkacore.broker.group.registry import GroupRegistry
+
+logger = NameLogger(__name__)
+
+
+class MemberUpdate(NamedTuple):
+    """A change of a member whose records have not been written yet."""
+
+    member: ConsumerGroupMember
+    #: Group epoch after the change.
+    epoch: int
+    #: Version of the topics that the change has seen.
+    topics_version: int
+
+
+class MemberUpdates:
+    """Computes the records of a change. Only the network thread may use it.
+
+    Parameters
+    ----------
+    registry:
+        The groups.
+    topics:
+        The topics.
+    assignments:
+        Computes epochs and target assignments.
+    regexes:
+        Matches regular expressions to topics.
+    sessions:
+        Deadlines of the members.
+    """
+
+    def __init__(
+        self,
+        registry: GroupRegistry,
+        topics: GroupTopics,
+        assignments: TargetAssignments,
+        regexes: RegularExpressions,
+        sessions: Sessions,
+    ) -> None:
+        self._registry = registry
+        self._topics = topics
+        self._assignments = assignments
+        self._regexes = regexes
+        self._sessions = sessions
+
+    def replace_static(
+        self,
+        group: ConsumerGroup,
+        before: ConsumerGroupMember,
+        member_id: str,
+        batch: list[CoordinatorRecord],
+    ) -> ConsumerGroupMember:
+        """Return the static member that takes the place, the target and the partitions of another one."""
+        group_id = group.group_id
+        member = replace(
+            before, member_id=member_id, member_epoch=JOIN_EPOCH, previous_member_epoch=JOIN_EPOCH
+        )
+        batch.extend(member_tombstones(group_id, before.member_id))
+        batch.append(subscription_record(group_id, member))
+        batch.append(records.target_assignment(group_id, member_id, group.target_of(before.member_id)))
+        batch.append(partitions_record(group_id, member))
+        if before.member_id != member_id:
+            self._sessions.end_member(group_id, before.member_id)
+        logger.info(
+            "group %s: static member %s (instance id %s) takes the place of %s",
+            group_id,
+            member_id,
+            before.instance_id,
+            before.member_id,
+        )
+        return member
+
+    def update(
+        self,
+        group: ConsumerGroup,
+        before: ConsumerGroupMember | None,
+        member: ConsumerGroupMember,
+        updated: ConsumerGroupMember,
+        reported: ReportedPartitions | None,
+        may_describe: Callable[[str], bool],
+        batch: list[CoordinatorRecord],
+        *,
+        keeps_target: bool = False,
+    ) -> MemberUpdate:
+        """Add the records that give a member its new fields and take it one step towards its target.
+
+        Parameters
+        ----------
+        group:
+            The group, which does not change yet.
+        before:
+            The member as the group knows it, or the static member that it replaces; ``None`` if it is new.
+        member, updated:
+            The member with the fields of before and of now.
+        reported:
+            Partitions that the member reports as owned.
+        may_describe:
+            Returns whether the member's client may describe a topic.
+        batch:
+            Records to which those of the change are added.
+        keeps_target:
+            Whether the last target assignment stays, although the group epoch may rise.
+
+        Raises
+        ------
+        InvalidRegularExpressionError, FencedMemberEpochError
+            See :meth:`RegularExpressions.refresh` and :meth:`Reconciliation.next`.
+        """
+        if updated is not member and updated != member:
+            batch.append(subscription_record(group.group_id, updated))
+        has_new_subscription = updated.subscribed_topic_names != member.subscribed_topic_names or (
+            updated.subscribed_topic_regex or ""
+        ) != (member.subscribed_topic_regex or "")
+        resolved = self._regexes.refresh(group, before, updated, may_describe, batch)
+        change = GroupChange(() if before is None else (before,), updated, resolved)
+        topics_version = self._topics.version
+        must_rise = has_new_subscription or bool(resolved)
+        epoch = group.epoch
+        if must_rise or group.topics_version != topics_version:
+            epoch = self._assignments.raise_epoch(group, change, batch, must_rise=must_rise)
+        target_epoch = group.assignment_epoch if keeps_target else epoch
+        reconciled = self._reconciled(group, change, target_epoch, reported, has_new_subscription, batch)
+        return MemberUpdate(reconciled, epoch, topics_version)
+
+    def written(self, group: ConsumerGroup, update: MemberUpdate) -> None:
+        """Remember, once the records have been applied, which topics the group has seen."""
+        stored = self._registry.consumer_group(group.group_id)
+        if stored is not None and stored.epoch == update.epoch:
+            stored.topics_version = update.topics_version
+            stored.regex_checks.update(group.regex_checks)
+
+    def _reconciled(
+        self,
+        group: ConsumerGroup,
+        change: GroupChange,
+        epoch: int,
+        reported: ReportedPartitions | None,
+        subscription_changed: bool,
+        batch: list[CoordinatorRecord],
+    ) -> ConsumerGroupMember:
+        """Take the changed member one step towards its target assignment."""
+        member = change.added
+        assert member is not None
+        target = self._assignments.target(group, epoch, change, batch)
+        if not subscription_changed and member.is_reconciled_to(target.epoch):
+            return member
+        step = Reconciliation(
+            member,
+            target.epoch,
+            target.assignment,
+            self._topics.ids(group.topics_of(member, change.resolved)),
+            reported,
+            group.is_owned,
+        )
+        reconciled = step.next(subscription_changed=subscription_changed)
+        if reconciled == member:
+            return member
+        batch.append(partitions_record(group.group_id, reconciled))
+        if reconciled.state is MemberState.UNREVOKED_PARTITIONS and not reconciled.uses_classic_protocol:
+            self._sessions.begin(
+                group.group_id, member.member_id, Deadline.REVOCATION, reconciled.rebalance_timeout_ms
+            )
+        else:
+            self._sessions.end(group.group_id, member.member_id, Deadline.REVOCATION)
+        return reconciled
