@@ -21,11 +21,13 @@ from peers.group_events import WITH_OUTAGES, GroupEvents
 from peers.java_peer import JavaPeer
 from peers.mixed_group import CLIENTS, SHORT_CONSUMER_SESSIONS, MixedGroup
 
+from kafkacore.testing import EmbeddedBroker
+
 PARTITIONS = 8
 EVENTS = dose(10, 500)
 #: Events of a group that migrates. Each migration needs a new member in the place of each old one.
 MIGRATION_EVENTS = dose(24, 500)
-BROKERS = ["Apache Kafka"]
+BROKERS = ["Apache Kafka", "our broker"]
 #: A fault planted in a member, and a part of what the checker must report.
 PLANTED = [("no revoke", "was assigned"), ("skip", "processed"), ("commit first", "commits")][: dose(2, 3)]
 
@@ -33,7 +35,7 @@ PLANTED = [("no revoke", "was assigned"), ("skip", "processed"), ("commit first"
 class Place(NamedTuple):
     """A broker and a folder for the members of its groups."""
 
-    broker: ApacheKafka
+    broker: ApacheKafka | EmbeddedBroker
     java: JavaPeer
     folder: Path
 
@@ -44,7 +46,8 @@ class Place(NamedTuple):
         part of the state ("Partitions were left unassigned", "Cannot set the epoch ... is still owned at
         epoch", "out of sync with the underlying log"), and some partitions have no owner from then on.
         """
-        return GroupEvents(group, random.Random(seed), WITH_OUTAGES, self.broker, may_kill_broker=False)
+        is_ours = isinstance(self.broker, EmbeddedBroker)
+        return GroupEvents(group, random.Random(seed), WITH_OUTAGES, self.broker, may_kill_broker=is_ours)
 
     def group(self, topic: str, protocol: str) -> MixedGroup:
         """Return a group on a new topic."""
@@ -54,15 +57,24 @@ class Place(NamedTuple):
 
 
 @pytest.fixture(scope="module", params=BROKERS)
-def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheKafka]:
+def broker(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ApacheKafka | EmbeddedBroker]:
     """Start a broker that the tests of this file restart."""
+    if request.param == "our broker":
+        sessions = {name.replace(".", "_"): int(value) for name, value in SHORT_CONSUMER_SESSIONS.items()}
+        with EmbeddedBroker(
+            group_initial_rebalance_delay_ms=0, group_min_session_timeout_ms=500, **sessions
+        ) as ours:
+            yield ours
+        return
     folder = tmp_path_factory.mktemp("restarted")
     with ApacheKafka(folder, {**RESTARTS_SOON, **SHORT_CONSUMER_SESSIONS}) as kafka:
         yield kafka
 
 
 @pytest.fixture
-def place(broker: ApacheKafka, java_peer: JavaPeer, tmp_path: Path) -> Place:
+def place(broker: ApacheKafka | EmbeddedBroker, java_peer: JavaPeer, tmp_path: Path) -> Place:
     return Place(broker, java_peer, tmp_path)
 
 
