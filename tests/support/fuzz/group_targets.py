@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fuzz.harness import Target
+from model.golden_group_records import golden_group_records
 
 from kafkacore.broker.coordinator.interfaces import NO_PRODUCER_ID
 from kafkacore.broker.group import records
 from kafkacore.broker.group.offset_store import PartitionOffsets
 from kafkacore.broker.group.plain_commits import PlainCommits
-from kafkacore.broker.group.replay import LoadedPartition, _apply
+from kafkacore.broker.group.replay import LoadedPartition, Replay
 from kafkacore.broker.transaction import records as transaction_records
 from kafkacore.broker.transaction.transaction_metadata import TransactionMetadata, TransactionState
 from kafkacore.coordinator.assignors import PartitionRacks
@@ -34,8 +35,13 @@ from kafkacore.coordinator.protocol import (
     encode_assignment,
     encode_subscription,
 )
-from kafkacore.errors import MalformedMessageError
-from kafkacore.protocol.generated.group_records import GroupMetadataValue, OffsetCommitValue
+from kafkacore.errors import CorruptRecordError
+from kafkacore.protocol.generated.group_records import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
 from kafkacore.structs import TopicPartition
 
 _ASSIGNORS = (
@@ -45,6 +51,7 @@ _ASSIGNORS = (
     CooperativeStickyAssignor,
 )
 _PARTITIONS = {"a": [PartitionRacks(n, frozenset({"r"})) for n in range(3)], "b": [PartitionRacks(0)]}
+_OFFSETS_PARTITION = TopicPartition("__consumer_offsets", 0)
 _OWNED = [TopicPartition("a", 0), TopicPartition("a", 2), TopicPartition("b", 0)]
 _SUBSCRIPTIONS = [
     Subscription(("a", "b"), encode_previous_assignment(MemberData(_OWNED[:2], 4)), _OWNED[:2], 4, "r"),
@@ -80,20 +87,32 @@ def read_member_data(data: bytes) -> None:
 
 
 def read_group_record(data: bytes) -> None:
-    """Read a record of a sized key and a value: the fast parser agrees with the full parser, or gives up."""
+    """Read a record of a sized key and a value, and apply it as after a restart.
+
+    The fast parser of commits agrees with the full parser, or gives up. A record of a consumer group is
+    written and read again.
+    """
     if not data:
         return
     key, value = data[1 : 1 + data[0]], data[1 + data[0] :]
     quick = PartitionOffsets()
     is_taken = PlainCommits(quick).take(key, value, 3)
-    loaded = LoadedPartition(PartitionOffsets(), {})
+    loaded, replay = LoadedPartition(PartitionOffsets(), {}, {}), Replay(_OFFSETS_PARTITION)
     try:
-        _apply(loaded, key, value, 3, NO_PRODUCER_ID)
-    except MalformedMessageError:
+        replay._apply(loaded, key, value, 3, NO_PRODUCER_ID)
+    except CorruptRecordError:
         assert not is_taken, "the fast parser accepts a record that the full parser rejects"
         raise
     if is_taken:
         assert quick.groups == loaded.offsets.groups, "the fast parser reads a different record"
+    decoded = records.decode_key(key)
+    if decoded is not None and not isinstance(decoded, OffsetCommitKey | GroupMetadataKey):
+        read = records.decode_consumer_value(decoded, value)
+        written = records.consumer_record(decoded, read)
+        assert written.value is not None
+        assert records.decode_key(written.key) == decoded, "key"
+        assert records.decode_consumer_value(decoded, written.value) == read, "value"
+        assert replay.finish().consumer_groups.keys() == {decoded.group_id}, "group"
 
 
 def group_records() -> list[bytes]:
@@ -116,6 +135,7 @@ def group_records() -> list[bytes]:
         protocol_type="consumer", generation=3, protocol="range", leader="m", members=[member]
     )
     made.append(records.group_metadata("group", value))
+    made += [record for record in golden_group_records().values() if record.value is not None]
     return [bytes([len(each.key)]) + each.key + (each.value or b"") for each in made]
 
 

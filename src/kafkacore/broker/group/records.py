@@ -123,29 +123,29 @@ def group_metadata_key(group_id: str) -> bytes:
 def consumer_group_metadata(group_id: str, epoch: int, metadata_hash: int) -> CoordinatorRecord:
     """Return the record of a group's epoch and of the hash of its topics."""
     value = ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash)
-    return _consumer_record(ConsumerGroupMetadataKey(group_id=group_id), value)
+    return consumer_record(ConsumerGroupMetadataKey(group_id=group_id), value)
 
 
 def consumer_group_metadata_tombstone(group_id: str) -> CoordinatorRecord:
     """Return the record that removes a group."""
-    return _consumer_record(ConsumerGroupMetadataKey(group_id=group_id), None)
+    return consumer_record(ConsumerGroupMetadataKey(group_id=group_id), None)
 
 
 def partition_metadata_tombstone(group_id: str) -> CoordinatorRecord:
     """Return the record that removes the topics of a group, which Kafka 4.0 stored."""
-    return _consumer_record(ConsumerGroupPartitionMetadataKey(group_id=group_id), None)
+    return consumer_record(ConsumerGroupPartitionMetadataKey(group_id=group_id), None)
 
 
 def member_metadata(
     group_id: str, member_id: str, value: ConsumerGroupMemberMetadataValue
 ) -> CoordinatorRecord:
     """Return the record of a member's subscription."""
-    return _consumer_record(ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id), value)
+    return consumer_record(ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id), value)
 
 
 def member_metadata_tombstone(group_id: str, member_id: str) -> CoordinatorRecord:
     """Return the record that removes a member."""
-    return _consumer_record(ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id), None)
+    return consumer_record(ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id), None)
 
 
 def target_assignment_metadata(group_id: str, epoch: int, timestamp_ms: int) -> CoordinatorRecord:
@@ -153,12 +153,12 @@ def target_assignment_metadata(group_id: str, epoch: int, timestamp_ms: int) -> 
     value = ConsumerGroupTargetAssignmentMetadataValue(
         assignment_epoch=epoch, assignment_timestamp=timestamp_ms
     )
-    return _consumer_record(ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), value)
+    return consumer_record(ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), value)
 
 
 def target_assignment_metadata_tombstone(group_id: str) -> CoordinatorRecord:
     """Return the record that removes the epoch of a target assignment."""
-    return _consumer_record(ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), None)
+    return consumer_record(ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), None)
 
 
 def target_assignment(
@@ -170,13 +170,13 @@ def target_assignment(
         for topic_id, numbers in assignment.items()
     ]
     key = ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
-    return _consumer_record(key, ConsumerGroupTargetAssignmentMemberValue(topic_partitions=partitions))
+    return consumer_record(key, ConsumerGroupTargetAssignmentMemberValue(topic_partitions=partitions))
 
 
 def target_assignment_tombstone(group_id: str, member_id: str) -> CoordinatorRecord:
     """Return the record that removes a member's target assignment."""
     key = ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
-    return _consumer_record(key, None)
+    return consumer_record(key, None)
 
 
 def current_assignment(
@@ -184,20 +184,20 @@ def current_assignment(
 ) -> CoordinatorRecord:
     """Return the record of a member's epoch and of the partitions that it owns."""
     key = ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id)
-    return _consumer_record(key, value)
+    return consumer_record(key, value)
 
 
 def current_assignment_tombstone(group_id: str, member_id: str) -> CoordinatorRecord:
     """Return the record that removes a member's partitions."""
     key = ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id)
-    return _consumer_record(key, None)
+    return consumer_record(key, None)
 
 
 def regular_expression(
     group_id: str, regex: str, value: ConsumerGroupRegularExpressionValue
 ) -> CoordinatorRecord:
     """Return the record of the topics that match a regular expression."""
-    return _consumer_record(
+    return consumer_record(
         ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=regex), value
     )
 
@@ -205,10 +205,11 @@ def regular_expression(
 def regular_expression_tombstone(group_id: str, regex: str) -> CoordinatorRecord:
     """Return the record that removes a regular expression."""
     key = ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=regex)
-    return _consumer_record(key, None)
+    return consumer_record(key, None)
 
 
-def _consumer_record(key: ConsumerKey, value: Message | None) -> CoordinatorRecord:
+def consumer_record(key: ConsumerKey, value: Message | None) -> CoordinatorRecord:
+    """Return the record of a key; a value of ``None`` makes a tombstone."""
     kind, _ = CONSUMER_RECORDS[type(key)]
     version = _CONSUMER_VALUE_VERSION
     return CoordinatorRecord(
