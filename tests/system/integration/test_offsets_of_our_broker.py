@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import uuid
 from pathlib import Path
 
 import pytest
+from eventually import eventually
 from peers.apache_kafka import ApacheKafka
 from peers.jars import JavaToolError, run_java
 from peers.java_peer import JavaPeer
 
-from kafkacore import KafkaConsumer, TopicPartition
+from kafkacore import KafkaConsumer, SubscriptionPattern, TopicPartition
 from kafkacore.broker.coordinator.loader import load_partition
 from kafkacore.broker.group.replay import Replay
 from kafkacore.broker.log import LogManager
@@ -101,6 +103,49 @@ def test_dump_log_segments_reads_our_records(tmp_path: Path, java_peer: JavaPeer
     assert not re.search("unknown|exception|invalid", said, re.IGNORECASE)
 
 
+def member_of(servers: str, group: str, topic: str) -> KafkaConsumer:
+    """Return a member of a consumer group that owns the topic's two partitions."""
+    consumer = KafkaConsumer(
+        bootstrap_servers=servers,
+        group_id=group,
+        group_protocol="consumer",
+        client_id="the-member",
+        client_rack="the-rack",
+        enable_auto_commit=False,
+    )
+    consumer.subscribe(pattern=SubscriptionPattern(f"{topic}.*"))
+    eventually(lambda: len(consumer.assignment()) == 2, step=lambda: consumer.poll(timeout_ms=100))
+    return consumer
+
+
+def test_dump_log_segments_reads_our_consumer_groups(tmp_path: Path, java_peer: JavaPeer) -> None:
+    with EmbeddedBroker(tmp_path) as broker:
+        java_peer.create_topic(broker.bootstrap_servers, "t", 2)
+        member_of(broker.bootstrap_servers, "dumped", "t").close()
+        broker.stop()
+        folder = tmp_path / f"{OFFSETS_TOPIC}-{partition_for('dumped')}"
+        files = ",".join(map(str, sorted(folder.glob("*.log"))))
+        said = run_java(DUMP, "--offsets-decoder", "--deep-iteration", "--files", files).decode()
+    assert not re.search("unknown|exception|invalid|error", said, re.IGNORECASE)
+    found = [
+        (json.loads(key), None if payload == "<DELETE>" else json.loads(payload)["data"])
+        for key, payload in re.findall(r"key: (\{.*?\}\}) payload: (.*)", said)
+    ]
+    assert all(key["data"]["groupId"] == "dumped" for key, _ in found)
+    kinds = {(int(key["type"]), payload is None) for key, payload in found}
+    assert kinds == {
+        *((kind, False) for kind in (3, 5, 6, 7, 8, 16)),
+        *((kind, True) for kind in (5, 7, 8, 16)),
+    }
+    last = {int(key["type"]): payload for key, payload in found if payload is not None}
+    assert (last[5]["clientId"], last[5]["rackId"]) == ("the-member", "the-rack")
+    assert (last[5]["subscribedTopicRegex"], last[5]["classicMemberMetadata"]) == ("t.*", None)
+    assert last[16]["topics"] == ["t"]
+    owned = [payload["assignedPartitions"] for key, payload in found if key["type"] == "8" and payload]
+    assert [one["partitions"] for one in owned[-1]] == [[0, 1]]
+    assert len(owned[-1][0]["assignmentEpochs"]) == 2
+
+
 def test_segments_of_apache_kafka_load_as_what_was_committed_there(
     apache_kafka: ApacheKafka, java_peer: JavaPeer, tmp_path: Path
 ) -> None:
@@ -119,3 +164,25 @@ def test_segments_of_apache_kafka_load_as_what_was_committed_there(
     (partition,) = loaded.offsets.of_group(group)[topic].items()
     assert partition[0] == 0
     assert (partition[1].offset, partition[1].metadata, partition[1].leader_epoch) == (19, "note", 3)
+
+
+def test_consumer_group_of_apache_kafka_loads_as_it_was_there(
+    apache_kafka: ApacheKafka, java_peer: JavaPeer, tmp_path: Path
+) -> None:
+    servers, topic = apache_kafka.bootstrap_servers, f"kept-{uuid.uuid4().hex[:8]}"
+    group_id = f"{topic}-group"
+    java_peer.create_topic(servers, topic, 2)
+    with member_of(servers, group_id, topic) as consumer:
+        generation = consumer.group_metadata()
+        shutil.copytree(apache_kafka.segments_dir / f"{OFFSETS_TOPIC}-0", tmp_path / f"{OFFSETS_TOPIC}-0")
+    with LogManager(tmp_path, clock=SYSTEM_CLOCK) as logs:
+        log = logs.log(TopicPartition(OFFSETS_TOPIC, 0))
+        assert log is not None
+        loaded = load_partition(Replay(TopicPartition(OFFSETS_TOPIC, 0)), log, 1 << 20, lambda: False)
+    group = loaded.consumer_groups[group_id]
+    member = group.get(generation.member_id)
+    assert member is not None
+    assert (member.client_id, member.rack_id) == ("the-member", "the-rack")
+    assert member.member_epoch == generation.generation_id
+    (owned,) = member.assigned.values()
+    assert sorted(owned) == [0, 1]

@@ -9,17 +9,25 @@ from eventually import BUDGET_MS, eventually
 from peers.apache_kafka import ApacheKafka
 from peers.java_peer import JavaPeer
 
-from kafkacore import KafkaConsumer, TopicPartition
+from kafkacore import KafkaConsumer, SubscriptionPattern, TopicPartition
 from kafkacore.broker.group import records
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.coordinator import partition_for
 from kafkacore.coordinator.protocol import decode_assignment, decode_subscription
-from kafkacore.protocol.generated.group_records import GroupMetadataKey, OffsetCommitKey
+from kafkacore.protocol.generated.group_records import (
+    ConsumerGroupMemberMetadataKey,
+    GroupMetadataKey,
+    OffsetCommitKey,
+)
 from kafkacore.structs import OffsetAndMetadata
 
+CLASSIC = (OffsetCommitKey, GroupMetadataKey)
 
-def pairs_of(servers: str, group: str, last: type) -> list[tuple[bytes, bytes | None]]:
-    """Return keys and values of a group's records, once there is a key of type ``last``.
+
+def pairs_of(
+    servers: str, group: str, last: type, is_tombstone: bool = False
+) -> list[tuple[bytes, bytes | None]]:
+    """Return keys and values of a group's records, once there is a record (or tombstone) of type ``last``.
 
     If the topic was not known at first, the group has rejoined, and several records come before it.
     """
@@ -34,11 +42,14 @@ def pairs_of(servers: str, group: str, last: type) -> list[tuple[bytes, bytes | 
         def step() -> None:
             for record in consumer.poll(timeout_ms=200).get(place, ()):
                 key = records.decode_key(record.key)
-                if key is not None and key.group == group:
+                if key is not None and group == (key.group if isinstance(key, CLASSIC) else key.group_id):
                     found.append((record.key, record.value))
 
         eventually(
-            lambda: any(isinstance(records.decode_key(key), last) for key, _ in found),
+            lambda: any(
+                isinstance(records.decode_key(key), last) and is_tombstone == (value is None)
+                for key, value in found
+            ),
             lambda: found,
             step=step,
         )
@@ -81,3 +92,38 @@ def test_what_apache_kafka_keeps_of_a_group_is_read(apache_kafka: ApacheKafka, j
     assert records.offset_commit(group, topic, 1, offset).value == commit
     assert records.group_metadata(group, generation).value == generations[-1]
     assert struct.unpack_from(">h", commit)[0] == records.OFFSET_COMMIT_VALUE_VERSION
+
+
+def test_what_apache_kafka_keeps_of_a_consumer_group_is_read(
+    apache_kafka: ApacheKafka, java_peer: JavaPeer
+) -> None:
+    servers = apache_kafka.bootstrap_servers
+    topic, group = f"kept-{uuid.uuid4().hex[:8]}", f"group-{uuid.uuid4().hex[:8]}"
+    java_peer.create_topic(servers, topic, 2)
+    with KafkaConsumer(
+        bootstrap_servers=servers,
+        group_id=group,
+        group_protocol="consumer",
+        client_id="the-member",
+        client_rack="the-rack",
+    ) as consumer:
+        consumer.subscribe(pattern=SubscriptionPattern(f"{topic}.*"))
+        eventually(lambda: len(consumer.assignment()) >= 2, step=lambda: consumer.poll(timeout_ms=100))
+        consumer.commit({TopicPartition(topic, 1): OffsetAndMetadata(42, "a note", 5)})
+    found = pairs_of(servers, group, ConsumerGroupMemberMetadataKey, is_tombstone=True)
+    kinds = set()
+    for key, value in found:
+        decoded = records.decode_key(key)
+        if decoded is None or isinstance(decoded, CLASSIC):
+            continue
+        read = None if value is None else records.decode_consumer_value(decoded, value)
+        kinds.add((records.CONSUMER_RECORDS[type(decoded)][0], value is None))
+        # Our encoding equals the record that was read, byte for byte.
+        assert records.consumer_record(decoded, read) == (key, value)
+        if isinstance(decoded, ConsumerGroupMemberMetadataKey) and value is not None:
+            assert (read.client_id, read.rack_id) == ("the-member", "the-rack")
+            assert (read.subscribed_topic_regex, read.classic_member_metadata) == (f"{topic}.*", None)
+    assert kinds == {
+        *((kind, False) for kind in (3, 5, 6, 7, 8, 16)),
+        *((kind, True) for kind in (5, 7, 8, 16)),
+    }
