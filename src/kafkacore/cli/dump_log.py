@@ -12,6 +12,7 @@ from kafkacore.errors import IllegalArgumentError, KafkaConfigurationError, Kafk
 EXAMPLES = """  kafkacore dump-log ./kafka/flights-0/00000000000000000000.log
   kafkacore dump-log ./kafka/flights-0/*.log --records --json | jq .offset
   kafkacore dump-log ./kafka/flights-0/00000000000000000000.index
+  kafkacore dump-log ./kafka/__consumer_offsets-12/00000000000000000000.log --offsets-decoder
 """
 
 
@@ -27,19 +28,27 @@ def add_parser(commands: Commands[CommandParser]) -> None:
         help=".log, .index, .timeindex, .txnindex or .snapshot file",
     )
     parser.add_argument("--records", action="store_true", help="print each record, not only each batch")
+    parser.add_argument(
+        "--offsets-decoder",
+        action="store_true",
+        help="decode the records of __consumer_offsets; implies --records",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object per line")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print every file, and return 1 if one of them is corrupt."""
+    from kafkacore.broker.group.record_json import decoded_record
     from kafkacore.broker.log.dump import dump_log_segments
 
+    decoder = decoded_record if arguments.offsets_decoder else None
+    with_records = arguments.records or arguments.offsets_decoder
     status = 0
     for path in arguments.files:
         if len(arguments.files) > 1 and not arguments.json:
             print(f"{path}:")
         try:
-            for line in dump_log_segments(path, records=arguments.records, as_json=arguments.json):
+            for line in dump_log_segments(path, with_records, arguments.json, decoder=decoder):
                 print(line)
         except IllegalArgumentError as error:
             raise KafkaConfigurationError(str(error)) from None

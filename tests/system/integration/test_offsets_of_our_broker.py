@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from eventually import eventually
+from model.offsets_topic_records import broken_records, log_of, offsets_topic_records
 from peers.apache_kafka import ApacheKafka
 from peers.jars import JavaToolError, run_java
 from peers.java_peer import JavaPeer
@@ -18,6 +19,7 @@ from kafkacore import KafkaConsumer, SubscriptionPattern, TopicPartition
 from kafkacore.broker.coordinator.loader import load_partition
 from kafkacore.broker.group.replay import Replay
 from kafkacore.broker.log import LogManager
+from kafkacore.cli.main import main
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.coordinator import partition_for
 from kafkacore.structs import OffsetAndMetadata
@@ -144,6 +146,20 @@ def test_dump_log_segments_reads_our_consumer_groups(tmp_path: Path, java_peer: 
     owned = [payload["assignedPartitions"] for key, payload in found if key["type"] == "8" and payload]
     assert [one["partitions"] for one in owned[-1]] == [[0, 1]]
     assert len(owned[-1][0]["assignmentEpochs"]) == 2
+
+
+def test_our_dump_of_the_offsets_topic_is_that_of_kafkas_tool(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The text after the metadata of each record is the same, except the reason of an error."""
+    file = tmp_path / "00000000000000000000.log"
+    file.write_bytes(log_of([*offsets_topic_records(), *broken_records()]))
+    theirs = run_java(DUMP, "--offsets-decoder", "--files", str(file)).decode()
+    assert main(["dump-log", str(file), "--offsets-decoder"]) == 0
+    ours = capfd.readouterr().out
+    content = re.compile(r"\| offset: .*? (key: (?:Error at offset \d+, skipping\.|.*))")
+    assert content.findall(ours) == content.findall(theirs)
+    assert len(content.findall(ours)) == len(offsets_topic_records()) + len(broken_records())
 
 
 def test_segments_of_apache_kafka_load_as_what_was_committed_there(

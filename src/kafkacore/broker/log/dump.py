@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from kafkacore.broker.log._indexes import OFFSET_ENTRY, TIME_ENTRY
@@ -28,10 +28,16 @@ from kafkacore.record.segment_file import Damage, SegmentFile
 from kafkacore.structs import TimestampType
 
 _Fields = dict[str, object]
+#: Returns the fields ``key`` and ``payload`` of a record.
+Decoder = Callable[[Record], _Fields]
 
 
 def dump_log_segments(
-    path: Path, records: bool = False, as_json: bool = False, disk: Disk | None = None
+    path: Path,
+    records: bool = False,
+    as_json: bool = False,
+    disk: Disk | None = None,
+    decoder: Decoder | None = None,
 ) -> Iterator[str]:
     r"""Yield the content of a file, line by line.
 
@@ -46,6 +52,8 @@ def dump_log_segments(
         Whether each line is a JSON object, whose ``type`` is the kind of entry.
     disk:
         File system to use. Default: the real one.
+    decoder:
+        Decodes keys and values instead. Default: UTF-8.
 
     Yields
     ------
@@ -73,9 +81,10 @@ def dump_log_segments(
         names = ", ".join(f"<offset>{suffix}" for suffix in dumpers)
         raise IllegalArgumentError(f"cannot dump {path.name}: the file name must be one of {names}")
     base_offset = int(path.stem)
+    decode = (decoder or _as_text) if records else None
     file = _File(disk or Disk(), path)
     try:
-        for kind, fields in dumpers[path.suffix](file, base_offset, records):
+        for kind, fields in dumpers[path.suffix](file, base_offset, decode):
             yield json.dumps({"type": kind} | fields) if as_json else _text(kind, fields)
     finally:
         file.close()
@@ -96,11 +105,17 @@ class _File:
 
 
 def _text(kind: str, fields: _Fields) -> str:
-    pairs = (f"{name}: {str(v).lower() if isinstance(v, bool) else v}" for name, v in fields.items())
+    pairs = (f"{name}: {_text_of(value)}" for name, value in fields.items())
     return ("| " if kind == "record" else "") + " ".join(pairs)
 
 
-def _dump_log(file: _File, base_offset: int, records: bool) -> Iterator[tuple[str, _Fields]]:
+def _text_of(value: object) -> str:
+    if isinstance(value, dict):
+        return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _dump_log(file: _File, base_offset: int, decoder: Decoder | None) -> Iterator[tuple[str, _Fields]]:
     segment = SegmentFile(lambda position, size: file.read(size, position), file.size)
     expected = base_offset
     while (batch := segment.next_batch()) is not None:
@@ -109,16 +124,16 @@ def _dump_log(file: _File, base_offset: int, records: bool) -> Iterator[tuple[st
             raise CorruptRecordError(f"position {batch.position}: {batch.reason}", offset=offset)
         position = segment.position_of(batch)
         yield "batch", _batch(batch, position)
-        if records:
-            yield from _records(batch, position)
+        if decoder is not None:
+            yield from _records(batch, position, decoder)
         expected = batch.next_offset
 
 
-def _records(batch: RecordBatch, position: int) -> Iterator[tuple[str, _Fields]]:
+def _records(batch: RecordBatch, position: int, decoder: Decoder) -> Iterator[tuple[str, _Fields]]:
     try:
         marker = read_marker(batch) if batch.is_control else None
         for record in batch:
-            yield "record", _record(record, marker)
+            yield "record", _record(record, marker, decoder)
     except CorruptRecordError as error:
         raise CorruptRecordError(f"position {position}: {error.reason}", offset=error.offset) from error
 
@@ -152,8 +167,8 @@ _TIMESTAMP_NAMES = {
 }
 
 
-def _record(record: Record, marker: EndTransactionMarker | None) -> _Fields:
-    fields = {
+def _record(record: Record, marker: EndTransactionMarker | None, decoder: Decoder) -> _Fields:
+    fields: _Fields = {
         "offset": record.offset,
         _TIMESTAMP_NAMES[record.timestamp_type]: record.timestamp,
         "keySize": record.key_size,
@@ -163,7 +178,11 @@ def _record(record: Record, marker: EndTransactionMarker | None) -> _Fields:
     if marker is not None:
         outcome = "COMMIT" if marker.is_commit else "ABORT"
         return fields | {"endTxnMarker": outcome, "coordinatorEpoch": marker.coordinator_epoch}
-    return fields | {"key": _readable(record.key), "payload": _readable(record.value)}
+    return fields | decoder(record)
+
+
+def _as_text(record: Record) -> _Fields:
+    return {"key": _readable(record.key), "payload": _readable(record.value)}
 
 
 def _readable(data: bytes | None) -> str | None:
@@ -176,17 +195,17 @@ def _entries(file: _File, entry: struct.Struct) -> Iterator[tuple[int, ...]]:
     return entry.iter_unpack(file.read(file.size, 0))
 
 
-def _dump_offset_index(file: _File, base_offset: int, _: bool) -> Iterator[tuple[str, _Fields]]:
+def _dump_offset_index(file: _File, base_offset: int, _: Decoder | None) -> Iterator[tuple[str, _Fields]]:
     for relative, position in _entries(file, OFFSET_ENTRY):
         yield "offset_index_entry", {"offset": base_offset + relative, "position": position}
 
 
-def _dump_time_index(file: _File, base_offset: int, _: bool) -> Iterator[tuple[str, _Fields]]:
+def _dump_time_index(file: _File, base_offset: int, _: Decoder | None) -> Iterator[tuple[str, _Fields]]:
     for timestamp, relative in _entries(file, TIME_ENTRY):
         yield "time_index_entry", {"timestamp": timestamp, "offset": base_offset + relative}
 
 
-def _dump_transaction_index(file: _File, _: int, __: bool) -> Iterator[tuple[str, _Fields]]:
+def _dump_transaction_index(file: _File, _: int, __: Decoder | None) -> Iterator[tuple[str, _Fields]]:
     for one in read_aborted(file.read(file.size, 0)):
         yield (
             "aborted_transaction",
@@ -200,7 +219,7 @@ def _dump_transaction_index(file: _File, _: int, __: bool) -> Iterator[tuple[str
         )
 
 
-def _dump_snapshot(file: _File, _: int, __: bool) -> Iterator[tuple[str, _Fields]]:
+def _dump_snapshot(file: _File, _: int, __: Decoder | None) -> Iterator[tuple[str, _Fields]]:
     for entry in read_snapshot(file.read(file.size, 0)):
         fields: _Fields = {
             "producerId": entry.producer_id,
