@@ -124,9 +124,10 @@ def _stored(partitions: OwnedPartitions) -> list[_Partitions]:
 def _owned(stored: Sequence[_Partitions], member_epoch: int) -> OwnedPartitions:
     """Return the partitions of a record. Releases of Kafka before 4.3 write no epochs of the partitions."""
     owned: dict[UUID, dict[int, int]] = {}
+    default = max(member_epoch, 0)
     for one in stored:
         epochs = one.assignment_epochs or ()
         if len(epochs) != len(one.partitions):
-            epochs = [member_epoch] * len(one.partitions)
+            epochs = [default] * len(one.partitions)
         owned[one.topic_id] = dict(zip(one.partitions, epochs, strict=True))
     return owned
