@@ -263,8 +263,8 @@ def _encode_tagged(scope: Scope, tagged: list[FieldCode]) -> Iterator[str]:
                 if guard == "True"
                 else f"{guard} and {parenthesized(field.not_default())}"
             )
-            write = ["value = Writer()", *field.encode("value"), f"tagged.append(({field.field.tag}, value))"]
-            body += write if field.is_tagged_nullable_struct else [f"if {test}:", *indented(write)]
+            body += [f"if {test}:", "    value = Writer()", *indented(field.encode("value"))]
+            body += [f"    tagged.append(({field.field.tag}, value))"]
         body += ["write_tagged_fields(writer, tagged)"]
     yield from body if flexible == "True" else ("if compact:", *indented(body))
 

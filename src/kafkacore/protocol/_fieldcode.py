@@ -172,8 +172,8 @@ class FieldCode:
     def is_tagged_nullable_struct(self) -> bool:
         """Whether the field is a tagged structure that may be null.
 
-        Kafka marks these with a varint instead of an int8. It also writes a null, because it takes a missing
-        field for a structure with default values, whatever the declaration says.
+        Kafka marks these with a varint instead of an int8. It takes a missing field for a structure with
+        default values, whatever its JSON definition says, and therefore writes a null.
         """
         field = self.field
         return field.tag is not None and field.is_struct and not field.is_array and bool(self.nullable)
@@ -199,7 +199,8 @@ class FieldCode:
         If all its fields are scalar, the expression compares them and does not create a structure.
         """
         fields = self.scope.message.structs[self.field.type].fields
-        if any(field.is_array or field.is_struct or field.nullable for field in fields):
+        is_scalar = not any(field.is_array or field.is_struct or field.nullable for field in fields)
+        if not is_scalar or self.is_tagged_nullable_struct:
             return f"{value} != {self.default}"
         inner = [FieldCode(field, snake_case(field.name), self.scope) for field in fields]
         return " or ".join(f"{value}.{one.name} != {one.default}" for one in inner)

@@ -19,7 +19,12 @@ from peers.jars import (
     spark_kafka_jars,
 )
 
-from kafkacore.broker.group.records import GROUP_METADATA, LEGACY_OFFSET_COMMIT, OFFSET_COMMIT
+from kafkacore.broker.group.records import (
+    CONSUMER_RECORDS,
+    GROUP_METADATA,
+    LEGACY_OFFSET_COMMIT,
+    OFFSET_COMMIT,
+)
 from kafkacore.broker.metadata.records import CLASSES
 from kafkacore.broker.transaction.records import KEY_VERSION
 from kafkacore.protocol import API_REGISTRY, ApiKey
@@ -174,7 +179,12 @@ def test_every_record_of_the_offsets_topic_is_declared_as_kafka_defines_it() -> 
     found = [text for name, message in RECORDS.items() for text in differences(message, definitions[name])]
     assert found == []
     kinds = {name: definitions[name]["apiKey"] for name in RECORDS}
+    consumer_kinds = {
+        message.NAME: kind for key, (kind, value) in CONSUMER_RECORDS.items() for message in (key, value)
+    }
+    assert sorted(set(consumer_kinds.values())) == [3, 4, 5, 6, 7, 8, 16]
     assert kinds == {
+        **consumer_kinds,
         "LegacyOffsetCommitKey": LEGACY_OFFSET_COMMIT,
         "LegacyOffsetCommitValue": LEGACY_OFFSET_COMMIT,
         "OffsetCommitKey": OFFSET_COMMIT,

@@ -242,7 +242,7 @@ MODULES = {
                 SubscribedTopicRegex    string?
                 RebalanceTimeoutMs      int32           = -1
                 ServerAssignor          string?
-                ClassicMemberMetadata   ClassicMemberMetadata?  = null tag 0
+                ClassicMemberMetadata   ClassicMemberMetadata?  tag 0
                   SessionTimeoutMs      int32
                   SupportedProtocols    []ClassicProtocol
                     Name                string
@@ -313,7 +313,7 @@ MODULES = {
                 struct TopicPartitions
                   TopicId               uuid
                   Partitions            []int32
-                  AssignmentEpochs      []int32?        = null tag 0
+                  AssignmentEpochs      []int32?        tag 0
             """,
             versions="0",
             flexible="0+",
