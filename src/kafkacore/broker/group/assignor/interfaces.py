@@ -1,4 +1,4 @@
-"""The arguments and the result of an assignor."""
+"""The input and the result of an assignor."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ from uuid import UUID
 
 #: Partitions of a member by topic id: in ascending order, and no topic without partitions.
 Assignment = Mapping[UUID, tuple[int, ...]]
+
+
+class PartitionAssignorError(Exception):
+    """An assignor cannot assign the partitions of a group; Kafka's ``PartitionAssignorException``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,4 +59,9 @@ class Assignor(Protocol):
             Number of partitions of each topic that a member subscribes to.
         is_homogeneous:
             Whether all members subscribe to the same topics.
+
+        Raises
+        ------
+        PartitionAssignorError
+            A member subscribes to a topic without a number of partitions.
         """

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from uuid import UUID
 
-from kafkacore.broker.group.assignor.interfaces import Assignment, MemberSubscription
+from kafkacore.broker.group.assignor.interfaces import Assignment, MemberSubscription, PartitionAssignorError
 
 
 class RangeAssignor:
@@ -26,6 +26,8 @@ class RangeAssignor:
         is_homogeneous: bool,
     ) -> dict[str, Assignment]:
         subscriber_counts = Counter(topic_id for one in members.values() for topic_id in one.topic_ids)
+        if not subscriber_counts.keys() <= partition_counts.keys():
+            raise PartitionAssignorError("Member is subscribed to a non-existent topic")
         ranges = {
             topic_id: _Ranges(partition_counts[topic_id], count)
             for topic_id, count in subscriber_counts.items()

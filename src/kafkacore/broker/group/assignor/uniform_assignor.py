@@ -5,12 +5,13 @@ The behaviour is that of Kafka's ``UniformAssignor``.
 
 from __future__ import annotations
 
+from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from uuid import UUID
 
 from kafkacore.broker.group.assignor.heterogeneous import HeterogeneousAssignment
 from kafkacore.broker.group.assignor.homogeneous import assign_homogeneous
-from kafkacore.broker.group.assignor.interfaces import Assignment, MemberSubscription
+from kafkacore.broker.group.assignor.interfaces import Assignment, MemberSubscription, PartitionAssignorError
 
 
 class UniformAssignor:
@@ -25,6 +26,12 @@ class UniformAssignor:
         *,
         is_homogeneous: bool,
     ) -> dict[str, Assignment]:
+        for topic_ids in {member.topic_ids for member in members.values()}:
+            for topic_id in topic_ids - partition_counts.keys():
+                name = urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
+                raise PartitionAssignorError(
+                    f"Members are subscribed to topic {name} which doesn't exist in the topic metadata."
+                )
         if is_homogeneous:
             return assign_homogeneous(members, partition_counts)
         return HeterogeneousAssignment(members, partition_counts).build()

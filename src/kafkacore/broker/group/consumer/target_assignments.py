@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from kafkacore.broker.config.group_limits import consumer_assignors
 from kafkacore.broker.coordinator.interfaces import CoordinatorRecord
 from kafkacore.broker.group import records
-from kafkacore.broker.group.assignor import ASSIGNORS, MemberSubscription
+from kafkacore.broker.group.assignor import ASSIGNORS, MemberSubscription, PartitionAssignorError
 from kafkacore.broker.group.consumer.consumer_group import NO_ASSIGNMENT, ConsumerGroup, GroupChange
 from kafkacore.broker.group.consumer.consumer_member import Assignment, ConsumerGroupMember
 from kafkacore.broker.log_lines import NameLogger
+from kafkacore.errors import UnknownError
 
 if TYPE_CHECKING:
     from kafkacore.broker.config.broker_config import BrokerConfig
@@ -133,9 +134,13 @@ class TargetAssignments:
         subscriptions = {one.member_id: self._subscription(group, change, one) for one in [*members, member]}
         kinds = {(one.subscribed_topic_names, one.subscribed_topic_regex or "") for one in [*members, member]}
         topic_ids = frozenset().union(*{one.topic_ids for one in subscriptions.values()})
-        assigned = ASSIGNORS[name].assign(
-            subscriptions, self._topics.partition_counts(topic_ids), is_homogeneous=len(kinds) == 1
-        )
+        counts = self._topics.partition_counts(topic_ids)
+        try:
+            assigned = ASSIGNORS[name].assign(subscriptions, counts, is_homogeneous=len(kinds) == 1)
+        except PartitionAssignorError as error:
+            message = f"Failed to compute a new target assignment for epoch {epoch}: {error}"
+            logger.error("group %s: %s", group.group_id, message)
+            raise UnknownError(message) from error
         for member_id, assignment in assigned.items():
             if assignment is not subscriptions[member_id].assigned or member_id not in group.target:
                 batch.append(records.target_assignment(group.group_id, member_id, assignment))
