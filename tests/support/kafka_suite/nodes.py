@@ -18,6 +18,11 @@ from kafka_suite.throttling import Throttling
 from kafkacore.broker.config.config_keys import resolve
 from kafkacore.broker.config.kafka_keys import REPLICATION_FACTORS
 from kafkacore.broker.handlers.services import BrokerServices
+from kafkacore.broker.log import checkpoints
+from kafkacore.broker.log.log_cleaner import CLEANER_OFFSET_FILE
+from kafkacore.broker.log.unified_log import UnifiedLog
+from kafkacore.broker.storage.disk import Disk
+from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.structs import TopicPartition
 from kafkacore.testing import EmbeddedCluster
@@ -54,6 +59,9 @@ class Nodes:
             "start_node": self._start_node,
             "running": self._running,
             "setting": self._setting,
+            "feature": self._feature,
+            "roll": self._roll,
+            "compacted_to": self._compacted_to,
             "topics": self._topics,
             "topic": self._topic,
             "acls": self._acls,
@@ -126,6 +134,25 @@ class Nodes:
     def _setting(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return the current value of a setting that can be changed at run time."""
         return {"value": getattr(self._services(request).dynamic_configs.current, request["name"])}
+
+    def _feature(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        return {"level": self._services(request).metadata.features.level(request["feature"])}
+
+    def _roll(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Start a new segment, which the broker itself does only when an append makes it due."""
+        log = self._log(request)
+        with log._lock:
+            log._roll_unless_failed(SYSTEM_CLOCK.wall_ms())
+        return {}
+
+    def _compacted_to(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Return where the last compaction has ended, from the checkpoint that the cleaner writes."""
+        path = self._log(request).folder.parent / CLEANER_OFFSET_FILE
+        found = checkpoints.read_offsets(Disk(), path)
+        return {"offset": found.get(TopicPartition(request["topic"], request["partition"]), -1)}
+
+    def _log(self, request: Mapping[str, Any]) -> UnifiedLog:
+        return self._services(request).topics.log(TopicPartition(request["topic"], request["partition"]))
 
     def _topics(self, request: Mapping[str, Any]) -> dict[str, Any]:
         return {"topics": self._services(request).topics.names()}

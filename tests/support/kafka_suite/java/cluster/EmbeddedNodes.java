@@ -22,6 +22,7 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.stream.Collectors;
+import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.acl.AccessControlEntry;
 import org.apache.kafka.common.acl.AclBinding;
@@ -129,6 +130,22 @@ public final class EmbeddedNodes implements AutoCloseable {
     /** Return the current value of a number that can be changed at run time, by the name of its field in {@code BrokerConfig}. */
     public int setting(String name) {
         return ask(request("setting").put("name", name)).get("value").asInt();
+    }
+
+    /** Return the finalized level of a feature; 0 if it is disabled. */
+    public int featureLevel(String feature) {
+        return ask(request("feature").put("feature", feature)).get("level").asInt();
+    }
+
+    /** Start a new segment of a partition's log. */
+    public void roll(TopicPartition partition) {
+        ask(request("roll").put("topic", partition.topic()).put("partition", partition.partition()));
+    }
+
+    /** Return the offset up to which the partition has been compacted; -1 if it never was. */
+    public long compactedTo(TopicPartition partition) {
+        return ask(request("compacted_to").put("topic", partition.topic()).put("partition", partition.partition()))
+            .get("offset").asLong();
     }
 
     public Set<String> topicNames() {

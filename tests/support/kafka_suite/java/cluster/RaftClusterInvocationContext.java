@@ -15,7 +15,6 @@ import kafkacore.suite.Features;
 import kafkacore.suite.NeedsKafkaObjects;
 import kafkacore.suite.StandIns;
 import org.apache.kafka.clients.admin.Admin;
-import org.apache.kafka.clients.consumer.GroupProtocol;
 import org.apache.kafka.common.acl.AccessControlEntry;
 import org.apache.kafka.common.acl.AclBinding;
 import org.apache.kafka.common.acl.AclBindingFilter;
@@ -200,11 +199,6 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
         @Override
         public List<Integer> brokerBoundPorts() {
             return nodes.nodeIds().stream().map(nodes::port).toList();
-        }
-
-        @Override
-        public Set<GroupProtocol> supportedGroupProtocols() {
-            return Set.of(GroupProtocol.CLASSIC);
         }
 
         @Override

@@ -12,6 +12,7 @@ import java.util.Optional;
 import java.util.Properties;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -33,6 +34,7 @@ import org.apache.kafka.common.internals.Plugin;
 import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.controller.Controller;
 import org.apache.kafka.controller.ResultOrError;
+import org.apache.kafka.coordinator.group.Group;
 import org.apache.kafka.coordinator.group.GroupCoordinator;
 import org.apache.kafka.metadata.BrokerState;
 import org.apache.kafka.metadata.KRaftMetadataCache;
@@ -42,6 +44,8 @@ import org.apache.kafka.raft.LogOffsetMetadata;
 import org.apache.kafka.raft.RaftLog;
 import org.apache.kafka.server.BrokerLifecycleManager;
 import org.apache.kafka.server.authorizer.Authorizer;
+import org.apache.kafka.server.common.GroupVersion;
+import org.apache.kafka.storage.internals.log.LogCleaner;
 import org.apache.kafka.storage.internals.log.ProducerStateEntry;
 import org.apache.kafka.storage.internals.log.ProducerStateManager;
 import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
@@ -59,6 +63,7 @@ import scala.Option;
 public final class StandIns {
     /** What Kafka's test kit uses as the id of its first controller. */
     public static final int CONTROLLER_ID = 3000;
+    private static final long CLEANER_POLL_MS = 100;
 
     private StandIns() {
     }
@@ -101,7 +106,7 @@ public final class StandIns {
             case "boundPort" -> port(nodes, node, (ListenerName) arguments[0]);
             case "socketServer" -> socketServer(nodes, node);
             case "metadataCache" -> metadataCache(nodes);
-            case "dataPlaneRequestProcessor" -> requestProcessor(nodes);
+            case "dataPlaneRequestProcessor" -> requestProcessor(nodes, config);
             case "replicaManager" -> replicaManager(nodes, node);
             case "logManager" -> logManager(nodes, node);
             case "groupCoordinator" -> groupCoordinator(config);
@@ -197,12 +202,15 @@ public final class StandIns {
 
     // ---- Topics and partitions -------------------------------------------------------------------------------------------
 
-    private static KafkaApis requestProcessor(EmbeddedNodes nodes) {
+    private static KafkaApis requestProcessor(EmbeddedNodes nodes, KafkaConfig config) {
         return object(KafkaApis.class, (method, arguments) -> switch (method) {
             case "metadataCache" -> metadataCache(nodes);
             case "authorizerPlugin" -> SecurityStandIns.authorizer(nodes);
             case "clusterId" -> nodes.clusterId();
             case "quotas" -> QuotaStandIns.managers(nodes);
+            case "isConsumerGroupProtocolEnabled" ->
+                config.groupCoordinatorRebalanceProtocols().contains(Group.GroupType.CONSUMER)
+                    && nodes.featureLevel(GroupVersion.FEATURE_NAME) >= GroupVersion.GV_1.featureLevel();
             default -> throw NeedsKafkaObjects.by("KafkaApis." + method);
         });
     }
@@ -242,7 +250,7 @@ public final class StandIns {
     private static ReplicaManager replicaManager(EmbeddedNodes nodes, int node) {
         return object(ReplicaManager.class, (method, arguments) -> switch (method) {
             case "onlinePartition" -> hosted(nodes, node, (TopicPartition) arguments[0])
-                .filter(each -> nodes.runningNodes().contains(node)).map(StandIns::partition)
+                .filter(each -> nodes.runningNodes().contains(node)).map(each -> partition(nodes, (TopicPartition) arguments[0], each))
                 .map(Option::apply).orElse(Option.empty());
             case "localLog", "getLog" -> log(nodes, node, (TopicPartition) arguments[0]);
             case "logManager" -> logManager(nodes, node);
@@ -255,8 +263,29 @@ public final class StandIns {
             case "getLog" -> log(nodes, node, (TopicPartition) arguments[0]);
             case "getLog$default$2" -> false;
             case "producerStateManagerConfig" -> producerConfig(nodes);
+            case "cleaner" -> cleaner(nodes);
             default -> throw NeedsKafkaObjects.by("LogManager." + method);
         });
+    }
+
+    private static LogCleaner cleaner(EmbeddedNodes nodes) {
+        return object(LogCleaner.class, (method, arguments) -> switch (method) {
+            case "awaitCleaned" -> isCleaned(nodes, (TopicPartition) arguments[0], (Long) arguments[1], (Long) arguments[2]);
+            default -> throw NeedsKafkaObjects.by("LogCleaner." + method);
+        });
+    }
+
+    /** Wait until a partition has been compacted up to an offset. Return whether it has. */
+    private static boolean isCleaned(EmbeddedNodes nodes, TopicPartition partition, long offset, long waitMs)
+            throws InterruptedException {
+        long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(waitMs);
+        while (nodes.compactedTo(partition) < offset) {
+            if (System.nanoTime() > deadline) {
+                return false;
+            }
+            Thread.sleep(CLEANER_POLL_MS);
+        }
+        return true;
     }
 
     private static ProducerStateManagerConfig producerConfig(EmbeddedNodes nodes) {
@@ -275,32 +304,40 @@ public final class StandIns {
             .map(each -> new Hosted(each, each.leader() == node));
     }
 
-    private static Partition partition(Hosted hosted) {
+    private static Partition partition(EmbeddedNodes nodes, TopicPartition partition, Hosted hosted) {
         return object(Partition.class, (method, arguments) -> switch (method) {
             case "isLeader" -> hosted.isLeader();
             case "getLeaderEpoch" -> hosted.replicas().epoch();
             case "leaderIdIfLocal" ->
                 hosted.isLeader() ? Option.apply(hosted.replicas().leader()) : Option.empty();
             case "leaderReplicaIdOpt" -> Option.apply(hosted.replicas().leader());
-            case "leaderLogIfLocal" -> hosted.isLeader() ? Option.apply(log(hosted.replicas())) : Option.empty();
-            case "log" -> Option.apply(log(hosted.replicas()));
+            case "leaderLogIfLocal" -> hosted.isLeader() ? Option.apply(log(nodes, partition, hosted.replicas())) : Option.empty();
+            case "log" -> Option.apply(log(nodes, partition, hosted.replicas()));
             default -> throw NeedsKafkaObjects.by("Partition." + method);
         });
     }
 
     private static Option<UnifiedLog> log(EmbeddedNodes nodes, int node, TopicPartition partition) {
-        return hosted(nodes, node, partition).map(each -> Option.apply(log(each.replicas()))).orElse(Option.empty());
+        return hosted(nodes, node, partition).map(each -> Option.apply(log(nodes, partition, each.replicas())))
+            .orElse(Option.empty());
     }
 
-    private static UnifiedLog log(EmbeddedNodes.Replicas replicas) {
+    private static UnifiedLog log(EmbeddedNodes nodes, TopicPartition partition, EmbeddedNodes.Replicas replicas) {
         return object(UnifiedLog.class, (method, arguments) -> switch (method) {
             case "dir" -> new File(replicas.folder());
             case "logStartOffset" -> replicas.start();
             case "highWatermark" -> replicas.highWatermark();
             case "logEndOffset" -> replicas.end();
             case "producerStateManager" -> producers(replicas);
+            case "roll" -> roll(nodes, partition);
             default -> throw NeedsKafkaObjects.by("UnifiedLog." + method);
         });
+    }
+
+    /** Start a new segment. Tests that need the new segment object fail, because there is none. */
+    private static Object roll(EmbeddedNodes nodes, TopicPartition partition) {
+        nodes.roll(partition);
+        return null;
     }
 
     private static ProducerStateManager producers(EmbeddedNodes.Replicas replicas) {
