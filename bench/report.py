@@ -263,6 +263,41 @@ def render_transactions(result: dict[str, Any]) -> str:
     return "\n".join([*lines, ""])
 
 
+def render_consumer_groups(result: dict[str, Any]) -> str:
+    """Return the tables of consumer groups of KIP-848 on both brokers, in Markdown."""
+    groups = result["consumer_groups"]
+    lines = [
+        measured(result),
+        "",
+        f"Median of {groups['rounds']} interleaved rounds. CPU is that of the broker's process, in per cent "
+        "of one core, while all members only send heartbeats.",
+        "",
+        "| members | broker | s until all have joined | heartbeats/s | CPU % | µs per heartbeat "
+        "| p50, ms | p99, ms |",
+        "|---|---|---|---|---|---|---|---|",
+        *(
+            f"| {row['what']} | {name} | {figures['join_s']:.1f} | {figures['heartbeats_per_s']:,.0f} "
+            f"| {figures['cpu_percent']:.1f} | {figures['cpu_us_per_heartbeat']:.1f} "
+            f"| {figures['p50_ms']:.2f} | {figures['p99_ms']:.2f} |"
+            for row in groups["heartbeats"]
+            for name, figures in row["median"].items()
+        ),
+        "",
+        f"{groups['one_more']['what'].capitalize()}. The longest waits are those of records in partitions "
+        "that stay with their consumer. A record counts as paused if it waits for more than "
+        f"{groups['polls']} polls of {groups['poll_ms']} ms.",
+        "",
+        "| broker | s until stable | longest wait before, ms | longest wait meanwhile, ms | paused records |",
+        "|---|---|---|---|---|",
+        *(
+            f"| {name} | {figures['stable_s']:.2f} | {figures['longest_wait_before_ms']:.0f} "
+            f"| {figures['longest_wait_ms']:.0f} | {figures['paused_records']:.0f} |"
+            for name, figures in groups["one_more"]["median"].items()
+        ),
+    ]
+    return "\n".join([*lines, ""])
+
+
 def _resource(what: str) -> str:
     """Return the name of a resource with its unit at the end."""
     unit, _, rest = what.replace("ready_s,", "s until ready,").partition(" ")

@@ -143,6 +143,7 @@ def test_brokers_are_compared_in_transactions(tmp_path):
 
 def test_no_script_is_left_out():
     known = {"setting.py", "run.py", "flatness.py", "memory.py", "spark.py", "broker.py", "transactions.py"}
+    known |= {"consumer_groups.py"}
     assert {path.name for path in (BENCH / "macro").glob("*.py")} == known
 
 
