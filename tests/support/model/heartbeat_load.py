@@ -189,11 +189,14 @@ class HeartbeatLoad:
         )
 
     def is_stable(self, partitions: int) -> bool:
-        """Return whether all members have joined and confirmed, and own this number of partitions."""
-        return (
-            all(member.epoch > 0 and not member.owes_confirmation for member in self.members)
-            and self.owned() == partitions
-        )
+        """Return whether all members have joined and confirmed, and own these partitions evenly.
+
+        Members that joined first may own all partitions until the broker has computed the next assignment.
+        """
+        if not all(member.epoch > 0 and not member.owes_confirmation for member in self.members):
+            return False
+        counts = [sum(len(topic.partitions) for topic in member.owned) for member in self.members]
+        return max(counts) - min(counts) <= 1 and self.owned() == partitions
 
     def close(self) -> None:
         """Close the connections. The members stay in their groups until their sessions expire."""
