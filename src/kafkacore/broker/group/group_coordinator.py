@@ -174,7 +174,11 @@ class GroupCoordinator:
             raise InvalidSessionTimeoutError
         consumer_group = self.registry.consumer_group(joining.group_id)
         if consumer_group is not None and not consumer_group.is_empty:
-            self._classic_members.join(consumer_group, joining)
+            try:
+                self._classic_members.join(consumer_group, joining)
+            except BrokerResponseError as error:
+                # Unlike the refusal by a classic group, Kafka's refusal does not repeat the member id.
+                joining.refuse(error)
             return
         with self.rebalancer.delayed_responses as delayed_responses:
             joining = joining.answered_by(delayed_responses.later(joining.on_joined))

@@ -135,15 +135,15 @@ class MemberUpdates:
         """
         if updated is not member and updated != member:
             batch.append(subscription_record(group.group_id, updated))
-        has_new_subscription = updated.subscribed_topic_names != member.subscribed_topic_names or (
-            updated.subscribed_topic_regex or ""
-        ) != (member.subscribed_topic_regex or "")
-        resolved = self._regexes.refresh(group, before, updated, may_describe, batch)
-        change = GroupChange(() if before is None else (before,), updated, resolved)
+        has_new_names = updated.subscribed_topic_names != member.subscribed_topic_names
+        has_new_regex = (updated.subscribed_topic_regex or "") != (member.subscribed_topic_regex or "")
+        has_new_subscription = has_new_names or has_new_regex
+        refreshed = self._regexes.refresh(group, before, updated, may_describe, batch)
+        change = GroupChange(() if before is None else (before,), updated, refreshed.resolved)
         topics_version = self._topics.version
-        must_rise = has_new_subscription or bool(resolved)
+        must_rise = has_new_names or refreshed.has_changed
         epoch = group.epoch
-        if must_rise or group.topics_version != topics_version:
+        if must_rise or has_new_regex or group.topics_version != topics_version:
             epoch = self._assignments.raise_epoch(group, change, batch, must_rise=must_rise)
         target_epoch = group.assignment_epoch if keeps_target else epoch
         reconciled = self._reconciled(group, change, target_epoch, reported, has_new_subscription, batch)

@@ -8,7 +8,7 @@ response to the first heartbeat has the partitions already.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kafkacore.broker.config.patterns import matcher_of
 from kafkacore.broker.coordinator.interfaces import CoordinatorRecord
@@ -25,6 +25,15 @@ if TYPE_CHECKING:
     from kafkacore.broker.config.broker_config import BrokerConfig
     from kafkacore.broker.group.consumer.group_topics import GroupTopics
     from kafkacore.clock import Clock
+
+
+class RefreshedExpression(NamedTuple):
+    """The regular expression of a member after a heartbeat."""
+
+    #: The expression with its topics, if they have been matched and have changed.
+    resolved: Mapping[str, ResolvedRegularExpression]
+    #: Whether the group needs a new target assignment.
+    has_changed: bool
 
 
 class RegularExpressions:
@@ -52,7 +61,7 @@ class RegularExpressions:
         member: ConsumerGroupMember,
         may_describe: Callable[[str], bool],
         batch: list[CoordinatorRecord],
-    ) -> Mapping[str, ResolvedRegularExpression]:
+    ) -> RefreshedExpression:
         """Match the regular expression of a member again if it is new, or if the topics may have changed.
 
         Parameters
@@ -66,11 +75,6 @@ class RegularExpressions:
         batch:
             Records to which the changes of regular expressions are added.
 
-        Returns
-        -------
-        Mapping
-            The member's regular expression with its topics, if they have changed.
-
         Raises
         ------
         InvalidRegularExpressionError
@@ -78,21 +82,23 @@ class RegularExpressions:
         """
         regex = member.subscribed_topic_regex or ""
         old = (before.subscribed_topic_regex or "") if before is not None else ""
-        if old and old != regex and group.regexes[old] == 1:
+        is_new = old != regex
+        if old and is_new and group.regexes[old] == 1:
             batch.append(records.regular_expression_tombstone(group.group_id, old))
         if not regex:
-            return NOT_RESOLVED
+            return RefreshedExpression(NOT_RESOLVED, has_changed=is_new)
         known, now_ms, version = group.resolved.get(regex), self._clock.wall_ms(), self._topics.version
         checked_version, checked_ms = group.regex_checks.get(regex, (-1, 0))
         interval_ms = self._config.group_consumer_regex_refresh_interval_ms
         if known is not None and checked_version == version and now_ms <= checked_ms + interval_ms:
-            return NOT_RESOLVED
+            return RefreshedExpression(NOT_RESOLVED, has_changed=is_new)
         matches = matcher_of(regex, "SubscribedTopicRegex")
         topics = frozenset(name for name in self._topics.names() if matches(name) and may_describe(name))
         group.regex_checks[regex] = (version, now_ms)
         if known is not None and known.topics == topics:
-            return NOT_RESOLVED
+            return RefreshedExpression(NOT_RESOLVED, has_changed=is_new)
         resolved = ResolvedRegularExpression(topics, version, now_ms)
         value = ConsumerGroupRegularExpressionValue(topics=sorted(topics), version=version, timestamp=now_ms)
         batch.append(records.regular_expression(group.group_id, regex, value))
-        return {regex: resolved}
+        # A new expression that matches no topic changes nothing.
+        return RefreshedExpression({regex: resolved}, has_changed=known is not None or bool(topics))

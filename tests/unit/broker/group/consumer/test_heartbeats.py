@@ -220,6 +220,18 @@ def test_regular_expression_follows_the_topics(harness: GroupHarness) -> None:
     assert harness.consumer_group.resolved == {}
 
 
+def test_regular_expression_that_matches_no_topic_needs_no_assignment(harness: GroupHarness) -> None:
+    joined = harness.consumer_join("a", None, regex="foo.*")
+    assert (joined.epoch, joined.partitions) == (1, {})
+    foo = harness.topics.put("foo1", 1)
+    assert harness.consumer_heartbeat("a", 1).got.partitions == {foo: [0]}
+    other = harness.consumer_join("b", None, regex="bar.*")
+    assert other.partitions == {}
+    harness.pass_ms(INTERVAL_MS)
+    left = harness.consumer_heartbeat("a", 2, regex="bar.*", owned={foo: [0]}).got
+    assert left.partitions == {}
+
+
 def test_regular_expression_does_not_match_topics_that_the_client_may_not_describe(
     harness: GroupHarness,
 ) -> None:
@@ -234,9 +246,9 @@ def test_regular_expression_is_matched_again_after_a_while_because_permissions_c
     harness.consumer_join("a", None, regex=".*", may_describe=lambda _: False)
     for _ in range(harness.config.group_consumer_regex_refresh_interval_ms // 30_000):
         harness.pass_ms(30_000)
-        assert harness.consumer_heartbeat("a", 2).got.partitions is None
+        assert harness.consumer_heartbeat("a", 1).got.partitions is None
     harness.pass_ms(30_000)
-    assert harness.consumer_heartbeat("a", 2).got.partitions == {T: [0, 1, 2, 3]}
+    assert harness.consumer_heartbeat("a", 1).got.partitions == {T: [0, 1, 2, 3]}
 
 
 def test_assignor_that_most_members_prefer_is_used(harness: GroupHarness) -> None:
