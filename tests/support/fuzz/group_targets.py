@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 from fuzz.harness import Target
-from model.golden_group_records import golden_group_records
+from model.offsets_topic_records import log_of, offsets_topic_records
 
-from kafkacore.broker.coordinator.interfaces import NO_PRODUCER_ID
+from kafkacore.broker.coordinator.interfaces import NO_PRODUCER_ID, CoordinatorRecord
 from kafkacore.broker.group import records
 from kafkacore.broker.group.offset_store import PartitionOffsets
 from kafkacore.broker.group.plain_commits import PlainCommits
+from kafkacore.broker.group.record_json import decoded_record
 from kafkacore.broker.group.replay import LoadedPartition, Replay
 from kafkacore.broker.transaction import records as transaction_records
 from kafkacore.broker.transaction.transaction_metadata import TransactionMetadata, TransactionState
@@ -42,6 +44,7 @@ from kafkacore.protocol.generated.group_records import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
+from kafkacore.record import read_batches
 from kafkacore.structs import TopicPartition
 
 _ASSIGNORS = (
@@ -115,6 +118,15 @@ def read_group_record(data: bytes) -> None:
         assert replay.finish().consumer_groups.keys() == {decoded.group_id}, "group"
 
 
+def print_group_record(data: bytes) -> None:
+    """Convert a record of a sized key and a value to JSON, even if it is malformed."""
+    if not data:
+        return
+    record = CoordinatorRecord(data[1 : 1 + data[0]], data[1 + data[0] :])
+    ((one,),) = read_batches(log_of([record]))
+    assert json.dumps(decoded_record(one)).startswith('{"key": '), "no key"
+
+
 def group_records() -> list[bytes]:
     made = []
     for expire in (-1, 5):
@@ -135,7 +147,7 @@ def group_records() -> list[bytes]:
         protocol_type="consumer", generation=3, protocol="range", leader="m", members=[member]
     )
     made.append(records.group_metadata("group", value))
-    made += [record for record in golden_group_records().values() if record.value is not None]
+    made += [record for record in offsets_topic_records() if record.value is not None]
     return [bytes([len(each.key)]) + each.key + (each.value or b"") for each in made]
 
 
@@ -197,5 +209,6 @@ def targets() -> list[Target]:
         Target("assignment", read_assignment, assignments),
         Target("member-data", read_member_data, member_data),
         Target("group-record", read_group_record, group_records(), head=1),
+        Target("group-record-json", print_group_record, group_records(), head=1),
         Target("transaction-record", read_transaction_record, coordinated_transactions(), head=1),
     ]
