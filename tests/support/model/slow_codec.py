@@ -107,7 +107,8 @@ class SlowEncoder:
             return bytes(value.bytes)
         if field.is_struct:
             if value is None:
-                return b"\xff"
+                # A varint in the tagged section, otherwise an int8.
+                return b"\xff" if field.tag is None else b"\x00"
             marker = b"\x01" if self.version in field.nullable else b""
             return marker + self._fields(self.message.structs[field.type].fields, value)
         form = ">h" if field.type == "string" else ">i"

@@ -14,6 +14,7 @@ from kafkacore.protocol.generated.api_versions import ApiVersionsResponse
 from kafkacore.protocol.generated.create_topics import CreateTopicsResponse
 from kafkacore.protocol.generated.describe_topic_partitions import DescribeTopicPartitionsRequest
 from kafkacore.protocol.generated.fetch import FetchRequest, FetchResponse
+from kafkacore.protocol.generated.group_records import ConsumerGroupMemberMetadataValue
 from kafkacore.protocol.generated.join_group import JoinGroupRequest
 from kafkacore.protocol.generated.list_offsets import ListOffsetsRequest
 from kafkacore.protocol.generated.metadata import MetadataRequest
@@ -153,6 +154,20 @@ def test_nullable_structure_is_marked_by_a_byte() -> None:
     request.cursor = DescribeTopicPartitionsRequest.Cursor(topic_name="a", partition_index=2)
     assert encoded(request, 0).hex() == "01" + "000007d0" + "01" + "0261" + "00000002" + "00" + "00"
     assert DescribeTopicPartitionsRequest.decode(Cursor(encoded(request, 0)), 0) == request
+
+
+def test_tagged_structure_is_written_unless_it_is_the_default() -> None:
+    """A null differs from the default, which is a structure of defaults, and is marked by a varint."""
+    value = ConsumerGroupMemberMetadataValue()
+    assert encoded(value, 0)[-1:].hex() == "00"
+    value.classic_member_metadata = None
+    assert encoded(value, 0)[-4:].hex() == "01" + "00" + "01" + "00"
+    assert ConsumerGroupMemberMetadataValue.decode(Cursor(encoded(value, 0)), 0) == value
+    value.classic_member_metadata = ConsumerGroupMemberMetadataValue.ClassicMemberMetadata(
+        session_timeout_ms=9
+    )
+    assert encoded(value, 0)[-10:].hex() == "01" + "00" + "07" + "01" + "00000009" + "01" + "00"
+    assert ConsumerGroupMemberMetadataValue.decode(Cursor(encoded(value, 0)), 0) == value
 
 
 def test_tagged_fields_at_their_defaults_are_not_written() -> None:
