@@ -6,11 +6,11 @@ key in these topics come to the same member. The behaviour is that of Kafka's ``
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from uuid import UUID
 
-from kafkacore.broker.group.assignor.interfaces import Assignment, MemberSubscription, PartitionAssignorError
+from kafkacore.broker.group.assignor._builder import assign_ranges
+from kafkacore.broker.group.assignor.interfaces import Assignment, MemberSubscription
 
 
 class RangeAssignor:
@@ -25,46 +25,18 @@ class RangeAssignor:
         *,
         is_homogeneous: bool,
     ) -> dict[str, Assignment]:
-        subscriber_counts = Counter(topic_id for one in members.values() for topic_id in one.topic_ids)
-        if not subscriber_counts.keys() <= partition_counts.keys():
-            raise PartitionAssignorError("Member is subscribed to a non-existent topic")
-        ranges = {
-            topic_id: _Ranges(partition_counts[topic_id], count)
-            for topic_id, count in subscriber_counts.items()
-        }
-        assigned: dict[str, Assignment] = {}
-        for member_id in sorted(members, key=lambda one: _order(one, members[one])):
-            member = members[member_id]
-            new: dict[UUID, tuple[int, ...]] = {}
-            for topic_id in member.topic_ids:
-                partitions = ranges[topic_id].next()
-                if partitions:
-                    new[topic_id] = tuple(partitions)
-            assigned[member_id] = member.assigned if new == member.assigned else new
-        return assigned
+        return assign_ranges(members, _in_order(members), partition_counts)
 
 
-class _Ranges:
-    """The ranges of one topic, from the first to the last. The first ones have one partition more."""
-
-    __slots__ = ("_count", "_extra", "_quota", "_start")
-
-    def __init__(self, partition_count: int, member_count: int) -> None:
-        self._count = partition_count
-        self._quota, self._extra = divmod(partition_count, member_count)
-        self._start = 0
-
-    def next(self) -> range:
-        start, size = self._start, self._quota
-        if self._extra:
-            self._extra -= 1
-            size += 1
-        self._start = start + size
-        return range(start, start + size)
+def _in_order(members: Mapping[str, MemberSubscription]) -> list[str]:
+    """Return the ids of the static members by instance id, and then those of the others by member id."""
+    static = {one.instance_id: name for name, one in members.items() if one.instance_id is not None}
+    others = [name for name, one in members.items() if one.instance_id is None]
+    return [static[name] for name in _sorted(list(static))] + _sorted(others)
 
 
-def _order(member_id: str, member: MemberSubscription) -> tuple[bool, bytes]:
-    """Return the sort key of a member: static members by instance id, then the others by member id."""
-    name = member_id if member.instance_id is None else member.instance_id
-    # Java compares strings by UTF-16 code units.
-    return member.instance_id is None, name.encode("utf-16-be", "surrogatepass")
+def _sorted(names: list[str]) -> list[str]:
+    # Java compares strings by UTF-16 code units, which are in the order of code points in ASCII.
+    if all(map(str.isascii, names)):
+        return sorted(names)
+    return sorted(names, key=lambda name: name.encode("utf-16-be", "surrogatepass"))
