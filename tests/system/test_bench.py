@@ -141,9 +141,19 @@ def test_brokers_are_compared_in_transactions(tmp_path):
     assert shown.strip() in (pages / "broker.md").read_text()
 
 
+def test_assignors_are_compared_with_those_of_apache_kafka(tmp_path):
+    output = tmp_path / "assignors.json"
+    shown = run(str(BENCH / "macro" / "assignors.py"), "--small", f"--output={output}")
+    rows = json.loads(output.read_text())["assignors"]
+    assert {row["what"].split(",")[0] for row in rows} == {"uniform", "range"}
+    for row in rows:
+        assert list(row["median"]) == ["kafkacore", "Apache Kafka 4.3.1"]
+        assert row["what"] in shown
+
+
 def test_no_script_is_left_out():
     known = {"setting.py", "run.py", "flatness.py", "memory.py", "spark.py", "broker.py", "transactions.py"}
-    known |= {"consumer_groups.py"}
+    known |= {"consumer_groups.py", "assignors.py"}
     assert {path.name for path in (BENCH / "macro").glob("*.py")} == known
 
 
