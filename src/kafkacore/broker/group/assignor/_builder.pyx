@@ -9,6 +9,7 @@ different topics which of two equally loaded members gets one.
 
 from base64 import urlsafe_b64encode
 
+cimport cython
 from cpython.long cimport PyLong_FromLong
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_GET_SIZE, PyTuple_New, PyTuple_SET_ITEM
@@ -27,6 +28,8 @@ cdef enum:
 
 # ---- Numbers of topics and partitions -----------------------------------------------------------------
 
+@cython.internal
+@cython.final
 cdef class Numbers:
     """An array of numbers, which are zero at first."""
 
@@ -57,6 +60,8 @@ cdef class Numbers:
         return 0
 
 
+@cython.internal
+@cython.final
 cdef class Topics:
     """The topics of a group in the order of Kafka's ``Uuid``. Their partitions are numbered consecutively."""
 
@@ -141,6 +146,8 @@ cdef tuple consecutive(int32_t first, int32_t end):
     return made
 
 
+@cython.internal
+@cython.final
 cdef class Subscriptions:
     """The topics that members subscribe to. Members with equal subscriptions share one."""
 
@@ -710,7 +717,12 @@ def assign_ranges(members, member_ids, partition_counts):
 
 
 cdef bint has_these(
-    Topics topics, assigned, const int32_t *places, Py_ssize_t count, const int32_t *firsts, const int32_t *ends
+    Topics topics,
+    assigned,
+    const int32_t *places,
+    Py_ssize_t count,
+    const int32_t *firsts,
+    const int32_t *ends,
 ) except -1:
     """Return whether a member has these ranges already."""
     cdef tuple partitions
