@@ -36,6 +36,7 @@ from kafkacore.structs import ACLOperation, ResourceType
 
 CLASSIC_MEMBER = 0
 CONSUMER_MEMBER = 1
+TOPICS_DENIED = "The group has described topic(s) that the client is not authorized to describe."
 
 _Group = ConsumerGroupDescribeResponse.DescribedGroup
 _Member = ConsumerGroupDescribeResponse.Member
@@ -83,24 +84,24 @@ class _Describe:
             return _Group(group_id=group_id, error_code=error.errno, error_message=error_message(error))
         except Exception as error:  # noqa: BLE001 - fails this group only; error_code logs bugs
             return _Group(group_id=group_id, error_code=error_code(error))
+        members = [self._member(group, member) for member in group]
+        if not self._may_describe_topics(members):
+            return _Group(
+                group_id=group_id,
+                error_code=TopicAuthorizationFailedError.errno,
+                error_message=TOPICS_DENIED,
+            )
         described = _Group(
             group_id=group_id,
             group_state=group.state.value,
             group_epoch=group.epoch,
             assignment_epoch=group.assignment_epoch,
             assignor_name=services.groups.assignor_of(group),
+            members=members,
         )
         if request.message.include_authorized_operations:
             described.authorized_operations = authorized_operations(
                 request, services, ResourceType.GROUP, group_id
-            )
-        members = [self._member(group, member) for member in group]
-        if self._may_describe_topics(members):
-            described.members = members
-        else:
-            described.error_code = TopicAuthorizationFailedError.errno
-            described.error_message = (
-                "The group has described topic(s) that the client is not authorized to describe."
             )
         return described
 
