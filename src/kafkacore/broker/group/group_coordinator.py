@@ -6,6 +6,7 @@ and ``GroupMetadataManager``.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -79,6 +80,17 @@ class Syncing:
     on_synced: OnSynced
 
 
+class GroupsFigures(NamedTuple):
+    """Numbers of groups and rebalances, for the status page."""
+
+    #: Number of groups by type and state.
+    counts: Mapping[tuple[str, str], int]
+    #: Rebalances of classic groups that ended with an assignment.
+    completed_rebalance_count: int
+    #: Rebalances of consumer groups that began.
+    consumer_rebalance_count: int
+
+
 class Leaving(NamedTuple):
     """A member to remove. With an empty ``member_id``, the group instance id selects the member (KIP-345)."""
 
@@ -131,6 +143,7 @@ class GroupCoordinator:
         regexes = RegularExpressions(group_topics, config, clock)
         updates = MemberUpdates(self.registry, group_topics, assignments, regexes, sessions)
         migration = Migration(self.registry, self.rebalancer, sessions, group_topics, config, clock)
+        self._updates = updates
         self._consumer_heartbeats = ConsumerHeartbeats(
             log, self.registry, config, limits, assignments, updates, migration, sessions, clock
         )
@@ -387,6 +400,14 @@ class GroupCoordinator:
         except BrokerResponseError:
             return False  # Another node coordinates the group, and lists it.
         return True
+
+    def figures(self) -> GroupsFigures:
+        """Return the numbers of groups and rebalances, for the status page."""
+        return GroupsFigures(
+            Counter((group.kind, group.state.value) for group in self.registry),
+            self.rebalancer.completed_count,
+            self._updates.rebalance_count,
+        )
 
     def describe(self, group_id: str, node_id: int) -> ClassicGroup:
         """Return the classic group with this id.

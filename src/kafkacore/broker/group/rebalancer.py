@@ -54,6 +54,8 @@ class Rebalancer:
         self.join_purgatory = DelayedOperationPurgatory(timer)
         self.sync_purgatory = DelayedOperationPurgatory(timer)
         self.heartbeat_purgatory = DelayedOperationPurgatory(timer)
+        #: Number of rebalances since the start that ended with an assignment.
+        self.completed_count = 0
 
     def _deadline_ms(self, delay_ms: float) -> float:
         return self._clock.monotonic_ms() + delay_ms
@@ -267,6 +269,7 @@ class Rebalancer:
 
     def _send_assignments(self, group: ClassicGroup, given: Mapping[str, bytes]) -> None:
         group.transition_to(GroupState.STABLE)
+        self.completed_count += 1
         logger.info(
             "group %s: stable in generation %d with %d members (%d static)",
             group.group_id,

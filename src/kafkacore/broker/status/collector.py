@@ -16,7 +16,7 @@ from uuid import UUID
 
 from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.server.metrics import ApiFigures, BrokerMetrics
-from kafkacore.broker.status.groups import shown_groups
+from kafkacore.broker.status.groups import shown_counts, shown_groups, shown_rebalances
 from kafkacore.broker.status.history import TOTALS, Counts, History, rate, rates
 from kafkacore.broker.status.network_thread_state import NetworkThreadState, short
 from kafkacore.broker.status.snapshot import (
@@ -169,7 +169,9 @@ class StatusCollector:
                 "throttled_count": self._server.throttled_count,
                 "throttled_ms": self._server.throttled_ms,
                 "waiting": network.state.waiting,
-                "group_count": network.state.group_count,
+                "group_count": sum(network.state.group_figures.counts.values()),
+                "group_counts": shown_counts(network.state.group_figures),
+                "rebalances": shown_rebalances(network.state.group_figures),
                 "fetch_session_count": network.state.fetch_session_count,
                 "transactions": self._transactions(network.state.transactions),
                 "groups": shown_groups(network.state.groups, self._high_watermarks()),

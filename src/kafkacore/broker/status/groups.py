@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from kafkacore.broker.group.group_coordinator import GroupsFigures
 from kafkacore.broker.status.network_thread_state import GroupSeen, MemberSeen
-from kafkacore.broker.status.snapshot import CommittedFigures, GroupFigures, MemberFigures
+from kafkacore.broker.status.snapshot import (
+    CommittedFigures,
+    GroupCountFigures,
+    GroupFigures,
+    MemberFigures,
+    RebalanceFigures,
+)
 from kafkacore.coordinator.protocol import decode_assignment
 from kafkacore.errors import KafkaError
 from kafkacore.structs import TopicPartition
@@ -16,6 +23,21 @@ def shown_groups(
 ) -> list[GroupFigures]:
     """Return each group as a dictionary. The group's lag covers only partitions with committed offsets."""
     return [_shown(group, high_watermarks) for group in groups]
+
+
+def shown_counts(figures: GroupsFigures) -> list[GroupCountFigures]:
+    """Return the number of groups of each type and state that occurs."""
+    return [
+        {"type": kind, "state": state, "count": count}
+        for (kind, state), count in sorted(figures.counts.items())
+    ]
+
+
+def shown_rebalances(figures: GroupsFigures) -> RebalanceFigures:
+    return {
+        "classic_completed": figures.completed_rebalance_count,
+        "consumer": figures.consumer_rebalance_count,
+    }
 
 
 def _shown(group: GroupSeen, high_watermarks: Mapping[TopicPartition, int]) -> GroupFigures:

@@ -11,6 +11,7 @@ from zlib import crc32
 
 from kafkacore.broker.group.consumer.consumer_group import ConsumerGroup
 from kafkacore.broker.group.consumer.consumer_member import ConsumerGroupMember
+from kafkacore.broker.group.group_coordinator import GroupsFigures
 from kafkacore.broker.group.member import ClassicGroupMember
 from kafkacore.broker.group.registry import AnyGroup
 from kafkacore.broker.handlers.services import BrokerServices
@@ -62,7 +63,7 @@ class NetworkThreadState(NamedTuple):
     #: Number of delayed requests by API.
     waiting: dict[str, int]
     groups: list[GroupSeen]
-    group_count: int
+    group_figures: GroupsFigures
     fetch_session_count: int
     transactions: TransactionFigures
 
@@ -75,7 +76,7 @@ def network_thread_state(services: BrokerServices) -> NetworkThreadState:
     return NetworkThreadState(
         waiting={"Produce": len(manager.produce_purgatory), "Fetch": len(manager.fetch_purgatory)},
         groups=[_seen(group, services, left) for group in groups],
-        group_count=len(registry),
+        group_figures=services.groups.figures(),
         fetch_session_count=len(services.fetch_sessions),
         transactions=services.transactions.figures(),
     )

@@ -6,7 +6,6 @@ summed up under one name that no topic can have.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final, Literal
 
@@ -15,7 +14,7 @@ from kafkacore.broker.group.consumer.consumer_group import CONSUMER
 from kafkacore.broker.server.metrics import ApiFigures
 from kafkacore.broker.status.snapshot import (
     AuthenticationFigures,
-    GroupFigures,
+    GroupCountFigures,
     Snapshot,
     TopicFigures,
     TransactionsFigures,
@@ -104,7 +103,7 @@ def prometheus_text(snapshot: Snapshot) -> str:
     _topics(text, snapshot["topics"])
     _requests(text, snapshot["apis"])
     _waiting(text, snapshot)
-    _groups(text, snapshot["groups"])
+    _groups(text, snapshot)
     _transactions(text, snapshot["transactions"])
     return "\n".join(text.lines) + "\n"
 
@@ -270,32 +269,44 @@ def _authentications(text: _Text, counted: AuthenticationFigures) -> None:
     )
 
 
-def _by_state(groups: list[GroupFigures], kind: str) -> list[tuple[Mapping[str, object], float]]:
-    states = Counter(group["state"] for group in groups if group["type"] == kind)
-    return [({"state": state}, count) for state, count in states.items()]
+def _by_state(counts: list[GroupCountFigures], kind: str) -> list[tuple[Mapping[str, object], float]]:
+    return [({"state": one["state"]}, one["count"]) for one in counts if one["type"] == kind]
 
 
-def _groups(text: _Text, groups: list[GroupFigures]) -> None:
+def _groups(text: _Text, snapshot: Snapshot) -> None:
+    counts, groups, rebalances = snapshot["group_counts"], snapshot["groups"], snapshot["rebalances"]
     text.add(
         "kafka_coordinator_group_groupmetadatamanager_numgroups",
         "gauge",
         "Number of classic groups by state.",
-        _by_state(groups, CLASSIC),
+        _by_state(counts, CLASSIC),
     )
     text.add(
         "kafka_server_group_coordinator_metrics_consumer_group_count",
         "gauge",
         "Number of groups of the consumer protocol by state.",
-        _by_state(groups, CONSUMER),
+        _by_state(counts, CONSUMER),
     )
     text.add(
         "kafka_server_group_coordinator_metrics_group_count",
         "gauge",
         "Number of groups by protocol.",
         [
-            ({"protocol": kind}, sum(group["type"] == kind for group in groups))
+            ({"protocol": kind}, sum(one["count"] for one in counts if one["type"] == kind))
             for kind in (CLASSIC, CONSUMER)
         ],
+    )
+    text.one(
+        "kafka_server_group_coordinator_metrics_group_completed_rebalance_count",
+        "counter",
+        "Rebalances of classic groups that ended with an assignment.",
+        rebalances["classic_completed"],
+    )
+    text.one(
+        "kafka_server_group_coordinator_metrics_consumer_group_rebalance_count",
+        "counter",
+        "Rebalances of consumer groups that began.",
+        rebalances["consumer"],
     )
     text.add(
         "kafkacore_broker_group_lag",

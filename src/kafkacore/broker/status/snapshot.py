@@ -138,6 +138,23 @@ class GroupFigures(TypedDict):
     lag: int | None
 
 
+class GroupCountFigures(TypedDict):
+    """Number of groups of one type in one state."""
+
+    type: str
+    state: str
+    count: int
+
+
+class RebalanceFigures(TypedDict):
+    """Numbers of rebalances since the start."""
+
+    #: Rebalances of classic groups that ended with an assignment.
+    classic_completed: int
+    #: Rebalances of consumer groups that began.
+    consumer: int
+
+
 class TransactionsFigures(TypedDict):
     id_count: int
     open_count: int
@@ -168,5 +185,7 @@ class Snapshot(TypedDict):
     waiting: dict[str, int]
     groups: list[GroupFigures]
     group_count: int
+    group_counts: list[GroupCountFigures]
+    rebalances: RebalanceFigures
     fetch_session_count: int
     transactions: TransactionsFigures

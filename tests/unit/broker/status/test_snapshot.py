@@ -11,6 +11,7 @@ from model.log_oracle import batch
 from prometheus_client.parser import text_string_to_metric_families
 
 from kafkacore.broker.config.broker_config import BrokerConfig
+from kafkacore.broker.group.group_coordinator import GroupsFigures
 from kafkacore.broker.log import LogManager
 from kafkacore.broker.server.metrics import BrokerMetrics
 from kafkacore.broker.status.collector import StatusCollector, _Grown
@@ -72,6 +73,11 @@ def test_totals_never_shrink_when_a_topic_goes() -> None:
     assert grown.totals == [167, 7, 10]
 
 
+def labelled(family: Any) -> dict[str, float]:
+    """Return the values of a metric family by their only label."""
+    return {label: one.value for one in family.samples for label in one.labels.values()}
+
+
 def test_figures_of_many_topics_are_bounded_and_none_is_lost() -> None:
     topics = [
         {"name": f"t{number}", "bytes_in": 1, "messages_in": 1, "bytes_out": 1, "partitions": []}
@@ -105,6 +111,12 @@ def test_figures_of_many_topics_are_bounded_and_none_is_lost() -> None:
         "fetch_session_count": 0,
         "transactions": {"id_count": 3, "open_count": 2, "oldest_open_ms": 1_500},
         "groups": [group(b"", {})],
+        "group_counts": [
+            {"type": "classic", "state": "Stable", "count": 300},
+            {"type": "consumer", "state": "Empty", "count": 2},
+            {"type": "consumer", "state": "Stable", "count": 5},
+        ],
+        "rebalances": {"classic_completed": 4, "consumer": 6},
     }
     families = {family.name: family for family in text_string_to_metric_families(prometheus_text(snapshot))}
     samples = families["kafka_server_brokertopicmetrics_topic_bytesin"].samples
@@ -114,6 +126,12 @@ def test_figures_of_many_topics_are_bounded_and_none_is_lost() -> None:
     oldest = families["kafkacore_broker_oldest_open_transaction_seconds"].samples[0].value
     open_count = families["kafkacore_broker_open_transactions"].samples[0].value
     assert (oldest, open_count) == (1.5, 2)
+    group_metrics = "kafka_server_group_coordinator_metrics_"
+    assert labelled(families[f"{group_metrics}group_count"]) == {"classic": 300, "consumer": 7}
+    assert labelled(families[f"{group_metrics}consumer_group_count"]) == {"Empty": 2, "Stable": 5}
+    assert labelled(families["kafka_coordinator_group_groupmetadatamanager_numgroups"]) == {"Stable": 300}
+    for name, count in (("group_completed_rebalance_count", 4), ("consumer_group_rebalance_count", 6)):
+        assert families[f"{group_metrics}{name}"].samples[0].value == count
     assert families["kafkacore_broker_info"].samples[0].labels["version"] == 'a"b\\c\nd'
 
 
@@ -169,7 +187,9 @@ def test_first_look_has_rates_and_a_history(tmp_path: Path) -> None:
         server: Any = Mock(call=lambda function, _: function(), contexts=list)
         server.authentications = Authentications(Sensor)
         about: Any = {}
-        state = NetworkThreadState({}, [], 0, 0, TransactionFigures(2, 1, clock.wall_ms()))
+        state = NetworkThreadState(
+            {}, [], GroupsFigures({}, 0, 0), 0, TransactionFigures(2, 1, clock.wall_ms())
+        )
         collector = StatusCollector(about, config, clock, manager, server, metrics, lambda: state)
         log = manager.log(TopicPartition("orders", 0))
         assert log is not None

@@ -69,6 +69,8 @@ class MemberUpdates:
         self._assignments = assignments
         self._regexes = regexes
         self._sessions = sessions
+        #: Number of times since the start that a member's heartbeat or subscription has raised a group epoch.
+        self.rebalance_count = 0
 
     def replace_static(
         self,
@@ -145,6 +147,7 @@ class MemberUpdates:
         epoch = group.epoch
         if must_rise or has_new_regex or group.topics_version != topics_version:
             epoch = self._assignments.raise_epoch(group, change, batch, must_rise=must_rise)
+            self.rebalance_count += epoch != group.epoch
         target_epoch = group.assignment_epoch if keeps_target else epoch
         reconciled = self._reconciled(group, change, target_epoch, reported, has_new_subscription, batch)
         return MemberUpdate(reconciled, epoch, topics_version)
