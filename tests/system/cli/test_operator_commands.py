@@ -7,8 +7,9 @@ import subprocess
 import sys
 
 import pytest
+from eventually import eventually
 
-from kafkacore import KafkaProducer
+from kafkacore import KafkaConsumer, KafkaProducer
 from kafkacore.admin import KafkaAdminClient, NewTopic
 from kafkacore.cli import common
 from kafkacore.cli.main import main
@@ -145,6 +146,44 @@ def test_offsets_of_a_group_move_only_with_execute(run, tmp_path):
     assert (status, "has no committed offset for topic 'cli-orders'" in said) == (1, True)
     assert run("groups reset cli-gone --topic cli-orders --to-latest --execute")[0] == 0
     assert run("groups delete cli-gone")[1] == "deleted group cli-gone and its committed offsets\n"
+
+
+def test_group_of_the_consumer_protocol_is_managed_like_a_classic_one(run, broker):
+    def described():
+        (group,) = json.loads(run("groups describe cli-modern --json")[1])
+        return group
+
+    with KafkaConsumer(
+        "cli-orders",
+        bootstrap_servers=broker.bootstrap_servers,
+        group_id="cli-modern",
+        group_protocol="consumer",
+        auto_offset_reset="earliest",
+    ) as consumer:
+        eventually(lambda: len(consumer.poll(timeout_ms=100)) > 0)
+        consumer.commit()
+        assert "cli-modern" in run("groups list --type consumer --state Stable")[1]
+        assert "cli-modern" not in run("groups list --type classic")[1]
+        group = described()
+        assert (group["state"], group["type"], group["assignor"], group["lag"]) == (
+            "Stable",
+            "consumer",
+            "uniform",
+            0,
+        )
+        (member,) = group["members"]
+        assert group["group_epoch"] == group["assignment_epoch"] == 2
+        assert {each["member_id"] for each in group["partitions"]} == {member["member_id"]}
+        reset = "groups reset cli-modern --all-topics --to-earliest --execute"
+        assert "is Stable: stop its members" in run(reset)[2]
+        assert "GROUP_SUBSCRIBED_TO_TOPIC" in run("groups delete-offsets cli-modern --topic cli-orders:0")[2]
+        assert "because it has members" in run("groups delete cli-modern")[2]
+    assert described()["state"] == "Empty"
+    assert run(reset)[0] == 0
+    assert described()["lag"] == 10
+    assert run("groups delete-offsets cli-modern --topic cli-orders:0")[0] == 0
+    assert run("groups delete cli-modern")[1] == "deleted group cli-modern and its committed offsets\n"
+    assert "cli-modern" not in run("groups list")[1]
 
 
 def test_topic_grows_and_loses_its_oldest_records(run):
