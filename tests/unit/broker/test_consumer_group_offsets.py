@@ -122,6 +122,7 @@ def fetch(
 # ---- Commits ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.kafka("OffsetMetadataManagerTest.testConsumerGroupOffsetCommit")
 @pytest.mark.parametrize("version", [9, 10])
 def test_member_commits_with_its_epoch(broker: BrokerHarness, version: int) -> None:
     assert commit(broker, [0, 3], version=version) == {0: 0, 3: 0}
@@ -131,6 +132,10 @@ def test_member_commits_with_its_epoch(broker: BrokerHarness, version: int) -> N
 @pytest.mark.parametrize(
     ("member_id", "epoch", "code"),
     [("m", 3, STALE), ("x", 2, UNKNOWN_MEMBER), ("", -1, UNKNOWN_MEMBER), ("", 0, UNKNOWN_MEMBER)],
+)
+@pytest.mark.kafka(
+    "OffsetMetadataManagerTest.testConsumerGroupOffsetCommitWithUnknownMemberId",
+    "OffsetMetadataManagerTest.testConsumerGroupOffsetCommitWithStaleMemberEpoch",
 )
 def test_commit_of_another_member_or_a_later_epoch_fails(
     broker: BrokerHarness, member_id: str, epoch: int, code: int
@@ -144,7 +149,6 @@ def test_versions_without_epochs_are_refused_for_members(broker: BrokerHarness, 
     assert commit(broker, [0], version=version) == {0: UnsupportedVersionError.errno}
 
 
-@pytest.mark.kafka("OffsetMetadataManagerTest.testConsumerGroupOffsetCommitWithOlderEpoch")
 def test_older_epoch_may_commit_what_the_member_has_had_since(broker: BrokerHarness) -> None:
     """A commit that crosses a rebalance still counts for the partitions that stay (KIP-1251)."""
     reconciled(broker)
@@ -167,6 +171,7 @@ def test_partition_pending_revocation_may_still_be_committed(broker: BrokerHarne
     assert commit(broker, [0, 3], 2) == {0: 0, 3: 0}
 
 
+@pytest.mark.kafka("OffsetMetadataManagerTest.testConsumerGroupOffsetCommitWithOffsetMetadataTooLarge")
 def test_unknown_partitions_and_long_metadata_are_errors_of_their_own(broker: BrokerHarness) -> None:
     assert commit(broker, [0, 9]) == {0: 0, 9: UNKNOWN_PARTITION}
     too_large = OffsetMetadataTooLargeError.errno
@@ -177,6 +182,7 @@ def test_unknown_partitions_and_long_metadata_are_errors_of_their_own(broker: Br
     assert commit(broker, [0, 9], 2) == {0: 0, 9: UNKNOWN_PARTITION}
 
 
+@pytest.mark.kafka("OffsetMetadataManagerTest.testConsumerGroupOffsetCommitFromAdminClient")
 def test_empty_group_lets_an_administrator_commit(broker: BrokerHarness) -> None:
     heartbeat(broker, "m", -1)
     assert commit(broker, [0], -1, member_id="") == {0: 0}
@@ -235,6 +241,11 @@ def commit_in_transaction(broker: BrokerHarness, member_id: str, epoch: int, *pa
     return {one.error_code for one in topic.partitions}
 
 
+@pytest.mark.kafka(
+    "OffsetMetadataManagerTest.testConsumerGroupTransactionalOffsetCommit",
+    "OffsetMetadataManagerTest.testConsumerGroupTransactionalOffsetCommitWithUnknownMemberId",
+    "OffsetMetadataManagerTest.testConsumerGroupTransactionalOffsetCommitWithStaleMemberEpoch",
+)
 def test_producer_of_a_member_commits_with_its_epoch(broker: BrokerHarness) -> None:
     assert commit_in_transaction(broker, "m", 2, 0, 3) == {0}
     # Producers do not know the error STALE_MEMBER_EPOCH.
@@ -252,6 +263,12 @@ def test_producer_with_an_older_epoch_commits_what_the_member_still_has(broker: 
 # ---- Reads -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.kafka(
+    "OffsetMetadataManagerTest.testConsumerGroupOffsetFetchWithMemberIdAndEpoch",
+    "OffsetMetadataManagerTest.testConsumerGroupOffsetFetchFromAdminClient",
+    "OffsetMetadataManagerTest.testConsumerGroupOffsetFetchWithUnknownMemberId",
+    "OffsetMetadataManagerTest.testConsumerGroupOffsetFetchWithStaleMemberEpoch",
+)
 @pytest.mark.parametrize("version", [9, 10])
 def test_member_reads_with_its_epoch(broker: BrokerHarness, version: int) -> None:
     commit(broker, [0])
@@ -309,6 +326,10 @@ def delete(broker: BrokerHarness, *topics: str) -> dict[str, int]:
     return {one.name: one.partitions[0].error_code for one in answer.topics}
 
 
+@pytest.mark.kafka(
+    "OffsetMetadataManagerTest.testConsumerGroupOffsetDelete",
+    "OffsetMetadataManagerTest.testConsumerGroupOffsetDeleteWithErrors",
+)
 def test_offsets_of_subscribed_topics_are_not_deleted(broker: BrokerHarness) -> None:
     commit(broker, [0, 1])
     commit(broker, [0], topic="u")
@@ -342,7 +363,6 @@ def turns(broker: BrokerHarness) -> None:
         broker.settle()
 
 
-@pytest.mark.kafka("OffsetMetadataManagerTest.testCleanupExpiredOffsets")
 def test_offsets_expire_by_their_commit_unless_a_member_subscribes(broker: BrokerHarness) -> None:
     commit(broker, [0])
     commit(broker, [0], topic="u")

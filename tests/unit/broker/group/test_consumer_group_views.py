@@ -65,6 +65,7 @@ def partitions_of(assignment: Any) -> dict[str, list[int]]:
 # ---- ConsumerGroupDescribe -----------------------------------------------------------------------------
 
 
+@pytest.mark.kafka("GroupMetadataManagerTest.testConsumerGroupDescribeNoErrors")
 @pytest.mark.parametrize("version", range(2))
 def test_group_is_described_with_epochs_members_and_assignments(broker: BrokerHarness, version: int) -> None:
     (group,) = described(broker, "g", version=version)
@@ -121,6 +122,7 @@ def test_deleted_topics_are_left_out(broker: BrokerHarness) -> None:
     assert group.members[0].subscribed_topic_names == ["t"]
 
 
+@pytest.mark.kafka("GroupMetadataManagerTest.testConsumerGroupDescribeBeforeAndAfterCommittingOffset")
 def test_description_waits_until_it_is_safe(broker: BrokerHarness) -> None:
     place = TopicPartition(OFFSETS_TOPIC, partition_for("g"))
     log = broker.log(*place)
@@ -190,6 +192,7 @@ def test_consumer_group_is_dead_as_a_classic_group(
         (["no such state"], [], set()),
     ],
 )
+@pytest.mark.kafka("GroupMetadataManagerTest.testListGroups")
 def test_groups_are_listed_by_state_and_type(
     broker: BrokerHarness, states: list[str], kinds: list[str], expected: set[str]
 ) -> None:

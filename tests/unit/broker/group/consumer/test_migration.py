@@ -131,6 +131,7 @@ def test_group_of_another_protocol_type_cannot_be_upgraded(harness: GroupHarness
     assert "the group does not use the consumer embedded protocol" in refused.message
 
 
+@pytest.mark.kafka("ClassicGroupTest.testFromConsumerGroupWithoutJoiningMember")
 def test_group_is_downgraded_when_its_last_member_of_the_new_protocol_leaves(harness: GroupHarness) -> None:
     (old,) = classic_group(harness, a=given(0, 1, 2, 3))
     joined = harness.consumer_join("new")
@@ -167,6 +168,7 @@ def test_policy_can_forbid_the_downgrade() -> None:
     assert [member.member_id for member in harness.consumer_group] == [old]
 
 
+@pytest.mark.kafka("ClassicGroupTest.testFromConsumerGroupWithJoiningMember")
 def test_static_member_changes_its_protocol_and_keeps_its_partitions(harness: GroupHarness) -> None:
     joined = harness.consumer_join("a", instance_id="i")
     assert joined.partitions == {T: [0, 1, 2, 3]}
