@@ -26,6 +26,10 @@ cdef enum:
     NOBODY = -1
 
 
+# Copies the hash of a key, whereas an assignment calls the method in Python that computes it.
+cdef object from_keys = dict.fromkeys
+
+
 # ---- Numbers of topics and partitions -----------------------------------------------------------------
 
 @cython.internal
@@ -68,6 +72,8 @@ cdef class Topics:
     cdef list ids
     # UUID.int → place of the topic. The hash of a UUID is a method in Python, and therefore slower.
     cdef dict places
+    # A set of each topic alone, which has its hash.
+    cdef list alone
     # Number of the first partition of each topic, and at the end the number of all partitions.
     cdef Numbers starts
     cdef int32_t partition_count
@@ -78,6 +84,7 @@ cdef class Topics:
         cdef Py_ssize_t place
         cdef int64_t total = 0
         self.ids = sorted(partition_counts, key=java_order)
+        self.alone = [frozenset([topic_id]) for topic_id in self.ids]
         self.places = {}
         self.starts = Numbers(len(self.ids) + 1)
         for place, topic_id in enumerate(self.ids):
@@ -119,7 +126,10 @@ cdef class Topics:
             end = start + 1
             while end < count and numbers[end] < last:
                 end += 1
-            made[self.ids[place]] = relative(numbers + start, end - start, self.starts.at[place])
+            partitions = relative(numbers + start, end - start, self.starts.at[place])
+            if end - start == count:
+                return from_keys(self.alone[place], partitions)
+            made[self.ids[place]] = partitions
             start = end
         return made
 
@@ -155,6 +165,8 @@ cdef class Subscriptions:
     cdef str missing
     # frozenset of topic ids → number of the subscription
     cdef dict numbers
+    cdef object last_ids
+    cdef int32_t last_number
     # The topics of all subscriptions, and where those of each subscription end. The first end is 0.
     cdef Numbers places
     cdef Numbers ends
@@ -169,9 +181,13 @@ cdef class Subscriptions:
     cdef int32_t number(self, frozenset topic_ids) except -1:
         """Return the number of a subscription."""
         cdef int32_t place
+        # Consecutive members often have the same subscription.
+        if topic_ids is self.last_ids:
+            return self.last_number
         known = self.numbers.get(topic_ids)
         if known is not None:
-            return <int32_t> known
+            self.last_ids, self.last_number = topic_ids, <int32_t> known
+            return self.last_number
         for topic_id in topic_ids:
             place = self.topics.place(topic_id)
             if place < 0:
@@ -256,6 +272,8 @@ cdef kept(Topics topics, assigned, int32_t *room, int32_t *is_assigned, Numbers 
     cdef int32_t place, start, count, partition, left = room[0]
     cdef Py_ssize_t size
     cdef bint is_kept = True
+    if not assigned:
+        return assigned
     for topic_id, partitions in assigned.items():
         place = topics.place(topic_id)
         if place < 0:
@@ -758,5 +776,8 @@ cdef dict ranges(
     for i in range(count):
         place = places[i]
         start = topics.starts.at[place]
-        new[topics.ids[place]] = consecutive(firsts[place] - start, ends[place] - start)
+        partitions = consecutive(firsts[place] - start, ends[place] - start)
+        if count == 1:
+            return from_keys(topics.alone[place], partitions)
+        new[topics.ids[place]] = partitions
     return new
