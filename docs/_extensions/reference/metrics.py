@@ -142,4 +142,6 @@ def _snapshot() -> Any:
         apis=[zeros(name="Produce", errors={"NONE": 0})],
         waiting={"Produce": 0},
         groups=[zeros(group_id="", state="", lag=0)],
+        group_counts=[zeros(type="classic", state=""), zeros(type="consumer", state="")],
+        rebalances=zeros(),
     )
