@@ -116,7 +116,12 @@ class ClassicMembers:
             member = self._updates.replace_static(group, before, member_id, batch)
         else:
             member = before
-        downgrades = before is not None and self._migration.may_downgrade_with_replaced(group, before)
+        # Only a static member that replaces another one changes the type of the group at once.
+        downgrades = (
+            not is_dynamic
+            and before is not None
+            and self._migration.may_downgrade_with_replaced(group, before)
+        )
         updated, reported = self._joined(member, joining)
         update = self._updates.update(
             group, before, member, updated, reported, lambda _: True, batch, keeps_target=downgrades

@@ -54,6 +54,8 @@ logger = NameLogger(__name__)
 
 #: Rebalance timeout of a heartbeat that does not change it.
 UNCHANGED_TIMEOUT = -1
+#: Milliseconds after which the removal of a member is tried again that could not be written.
+RETRY_MS = 1_000
 #: First version in which a member generates its own id.
 FIRST_VERSION_WITH_OWN_ID = 1
 
@@ -363,18 +365,22 @@ class ConsumerHeartbeats:
         If only members of the classic protocol are left, the group becomes a classic group.
         """
         group_id = group.group_id
-        for member in members:
-            self._sessions.end_member(group_id, member.member_id)
-        if not self._migration.may_downgrade_without(group, members):
-            self._log.append(group_id, removal_of_members(group, members, self._assignments), on_safe)
-            return
-        batch: list[CoordinatorRecord] = []
-        self._migration.downgrade(group, members, batch)
+        downgrades = self._migration.may_downgrade_without(group, members)
+        if downgrades:
+            batch: list[CoordinatorRecord] = []
+            self._migration.downgrade(group, members, batch)
+        else:
+            batch = removal_of_members(group, members, self._assignments)
         with self._migration.delayed_responses as delayed_responses:
             self._log.append(group_id, batch, delayed_responses.later(on_safe))
-            self._migration.begin_classic_group(
-                group_id, f"Downgrade group {group_id} from consumer to classic for member leaving."
-            )
+            for member in members:
+                # A member whose removal could not be written keeps its deadlines.
+                if member.member_id not in group:
+                    self._sessions.end_member(group_id, member.member_id)
+            if downgrades:
+                self._migration.begin_classic_group(
+                    group_id, f"Downgrade group {group_id} from consumer to classic for member leaving."
+                )
 
     def _deadline_missed(self, group_id: str, member_id: str, kind: Deadline) -> None:
         group = self._registry.consumer_group(group_id)
@@ -391,6 +397,8 @@ class ConsumerHeartbeats:
 
         logger.info("group %s: member %s is removed because %s", group_id, member_id, kind.value)
         self.remove(group, [member], on_safe)
+        if self._registry.consumer_group(group_id) is group and member_id in group:
+            self._sessions.begin(group_id, member_id, kind, RETRY_MS)
 
 
 def new_member_id(clock: Clock) -> str:

@@ -37,6 +37,8 @@ class MemberUpdate(NamedTuple):
     epoch: int
     #: Version of the topics that the change has seen.
     topics_version: int
+    #: Id of the member before the change; ``None`` if it is new.
+    previous_id: str | None
 
 
 class MemberUpdates:
@@ -88,8 +90,6 @@ class MemberUpdates:
         batch.append(subscription_record(group_id, member))
         batch.append(records.target_assignment(group_id, member_id, group.target_of(before.member_id)))
         batch.append(partitions_record(group_id, member))
-        if before.member_id != member_id:
-            self._sessions.end_member(group_id, before.member_id)
         logger.info(
             "group %s: static member %s (instance id %s) takes the place of %s",
             group_id,
@@ -128,7 +128,8 @@ class MemberUpdates:
         batch:
             Records to which those of the change are added.
         keeps_target:
-            Whether the last target assignment stays, although the group epoch may rise.
+            Whether no target assignment is computed. If the last one is older than the group epoch, the
+            member does not come closer to it either.
 
         Raises
         ------
@@ -148,13 +149,20 @@ class MemberUpdates:
         if must_rise or has_new_regex or group.topics_version != topics_version:
             epoch = self._assignments.raise_epoch(group, change, batch, must_rise=must_rise)
             self.rebalance_count += epoch != group.epoch
-        target_epoch = group.assignment_epoch if keeps_target else epoch
-        reconciled = self._reconciled(group, change, target_epoch, reported, has_new_subscription, batch)
-        return MemberUpdate(reconciled, epoch, topics_version)
+        if keeps_target and group.assignment_epoch < epoch:
+            now = updated
+        else:
+            now = self._reconciled(group, change, epoch, reported, has_new_subscription, batch)
+        return MemberUpdate(now, epoch, topics_version, None if before is None else before.member_id)
 
     def written(self, group: ConsumerGroup, update: MemberUpdate) -> None:
-        """Remember, once the records have been applied, which topics the group has seen."""
+        """Remember, once the records have been applied, which topics the group has seen.
+
+        The deadlines of a static member end that has been replaced.
+        """
         stored = self._registry.consumer_group(group.group_id)
+        if stored is not None and update.previous_id is not None and update.previous_id not in stored:
+            self._sessions.end_member(group.group_id, update.previous_id)
         if stored is not None and stored.epoch == update.epoch:
             stored.topics_version = update.topics_version
             stored.regex_checks.update(group.regex_checks)

@@ -263,6 +263,47 @@ def test_classic_member_is_removed_by_each_of_its_deadlines(harness: GroupHarnes
     assert late.member_id not in harness.consumer_group
 
 
+def test_dynamic_member_that_changes_its_protocol_does_not_change_the_type(harness: GroupHarness) -> None:
+    harness.consumer_join("x")
+    joined = harness.join("x", protocols=protocols()).got
+    assert joined.error_code == 0
+    assert harness.consumer_group.member("x").uses_classic_protocol
+
+
+def test_removal_that_cannot_be_written_is_tried_again(harness: GroupHarness) -> None:
+    classic_group(harness, a=given(0, 1, 2, 3))
+    harness.consumer_join("new")
+    harness.log.failures.extend([15, 15])
+    harness.pass_ms(SESSION_MS - 1)
+    assert len(harness.consumer_group) == 2
+    harness.pass_ms(2)
+    assert len(harness.consumer_group) == 2
+    harness.pass_ms(2_000)
+    assert [member.member_id for member in harness.consumer_group] == ["new"]
+
+
+def test_downgrade_that_cannot_be_written_is_tried_again() -> None:
+    harness = made(group_max_session_timeout_ms=600_000)
+    (old,) = harness.joined(1, protocols=protocols(), session_ms=600_000)
+    harness.sync(old, harness.group.generation_id, {old: given(0, 1, 2, 3)})
+    harness.consumer_join("new")
+    harness.log.failures.append(15)
+    harness.pass_ms(45_001)
+    assert len(harness.consumer_group) == 2
+    harness.pass_ms(1_000)
+    assert [member.member_id for member in harness.group] == [old]
+
+
+def test_static_member_whose_replacement_cannot_be_written_keeps_its_session(harness: GroupHarness) -> None:
+    harness.consumer_join("new")
+    first = harness.join("", instance_id="i", protocols=protocols(), session_ms=SESSION_MS).got
+    harness.sync(first.member_id, first.generation_id, instance_id="i")
+    harness.log.failures.append(15)
+    assert harness.join("", instance_id="i", protocols=protocols()).got.error_code == 15
+    harness.pass_ms(SESSION_MS)
+    assert first.member_id not in harness.consumer_group
+
+
 def test_failed_append_of_an_upgrade_leaves_the_classic_group(harness: GroupHarness) -> None:
     (old,) = classic_group(harness, a=given(0, 1, 2, 3))
     harness.log.failures.append(15)
