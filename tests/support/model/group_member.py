@@ -323,6 +323,7 @@ class AioMember(Member):
         super().__init__(options)
         self._options = options
         self._consumer: Any
+        self._is_leaving = False
 
     def generation(self) -> int | None:
         return None
@@ -340,7 +341,17 @@ class AioMember(Member):
             # No other task runs between the return of the records and the end of this call.
             self.process({tp.partition: [one.offset for one in records] for tp, records in found.items()})
             await self._commit()
+        self._give_up_all()
         await self._consumer.stop()
+
+    def _give_up_all(self) -> None:
+        """Report all partitions as revoked.
+
+        aiokafka does not call the listener when it leaves, and continues to close its connections while the
+        group gives the partitions to other members.
+        """
+        self._is_leaving = True
+        self._gone("revoked", sorted(self.owned))
 
     def _subscribed(self) -> Any:
         import aiokafka
@@ -353,11 +364,14 @@ class AioMember(Member):
         assignors = {one.name: one for one in known}
 
         class Listener(aiokafka.ConsumerRebalanceListener):  # type: ignore[misc]
+            # A rebalance may complete before the member leaves. The member does not use these partitions.
             def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
-                member.on_assigned([one.partition for one in assigned])
+                if not member._is_leaving:
+                    member.on_assigned([one.partition for one in assigned])
 
             async def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
-                await member.on_revoked(sorted(one.partition for one in revoked))
+                if not member._is_leaving:
+                    await member.on_revoked(sorted(one.partition for one in revoked))
 
         consumer = aiokafka.AIOKafkaConsumer(
             bootstrap_servers=options["servers"],
@@ -373,15 +387,17 @@ class AioMember(Member):
         return consumer
 
     async def on_revoked(self, partitions: list[int]) -> None:
-        """Report lost or revoked partitions, which aiokafka does not always distinguish.
+        """Report lost or revoked partitions, which aiokafka distinguishes in its state only.
 
-        It sends no heartbeats during this call. If its session expires meanwhile, another member may already
-        have the partitions.
+        aiokafka may rejoin for another reason, such as new metadata, before it learns that its session has
+        expired. The coordinator rejects a commit then.
         """
         await self._commit()
-        has_generation = self._consumer._coordinator.generation >= 0
-        is_member = has_generation and await self._may_commit(partitions)
-        self._gone("revoked" if is_member else "lost", partitions)
+        async with self._committing:
+            has_generation = self._consumer._coordinator.generation >= 0
+            is_member = has_generation and await self._may_commit(partitions)
+        if not self._is_leaving:
+            self._gone("revoked" if is_member else "lost", partitions)
 
     async def _may_commit(self, partitions: list[int]) -> bool:
         """Return whether the group still accepts a commit: the same offset of one partition again."""

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -68,20 +69,23 @@ class Command:
         self.process.stderr.close()
         return status
 
+    def stop(self) -> None:
+        """Kill the command if it runs, and close its pipes."""
+        if self.process.poll() is None:
+            self.process.kill()
+        self.end()
+
 
 @pytest.fixture
 def start() -> Iterator[Callable[..., Command]]:
-    commands: list[Command] = []
+    with ExitStack() as started:
 
-    def start(*arguments: str) -> Command:
-        commands.append(Command(*arguments))
-        return commands[-1]
+        def start(*arguments: str) -> Command:
+            command = Command(*arguments)
+            started.callback(command.stop)
+            return command
 
-    yield start
-    for command in commands:
-        if command.process.poll() is None:
-            command.process.kill()
-        command.end()
+        yield start
 
 
 def processes_that_name(folder: Path) -> list[str]:
