@@ -297,6 +297,9 @@ class ConsumerHeartbeats:
                 _check_epoch(member, heartbeat)
             return member
         member = group.static_member(instance_id)
+        if member is None and heartbeat.joins:
+            # A dynamic member may become a static one.
+            return group.get(member_id)
         if not heartbeat.joins:
             member = checked_static(member, instance_id, member_id)
             _check_epoch(member, heartbeat)
@@ -326,7 +329,8 @@ class ConsumerHeartbeats:
         if before is None:
             logger.info("group %s: member %s joins the consumer group", group.group_id, member_id)
             return ConsumerGroupMember(member_id=member_id)
-        if not heartbeat.joins or heartbeat.instance_id is None:
+        is_static = before.instance_id is not None and before.instance_id == heartbeat.instance_id
+        if not heartbeat.joins or not is_static:
             return before
         return self._updates.replace_static(group, before, member_id, batch)
 

@@ -37,6 +37,8 @@ class MemberUpdate(NamedTuple):
     epoch: int
     #: Version of the topics that the change has seen.
     topics_version: int
+    #: See :attr:`RefreshedExpression.check`.
+    regex_check: tuple[int, int] | None
     #: Id of the member before the change; ``None`` if it is new.
     previous_id: str | None
 
@@ -153,7 +155,8 @@ class MemberUpdates:
             now = updated
         else:
             now = self._reconciled(group, change, epoch, reported, has_new_subscription, batch)
-        return MemberUpdate(now, epoch, topics_version, None if before is None else before.member_id)
+        previous_id = None if before is None else before.member_id
+        return MemberUpdate(now, epoch, topics_version, refreshed.check, previous_id)
 
     def written(self, group: ConsumerGroup, update: MemberUpdate) -> None:
         """Remember, once the records have been applied, which topics the group has seen.
@@ -165,7 +168,9 @@ class MemberUpdates:
             self._sessions.end_member(group.group_id, update.previous_id)
         if stored is not None and stored.epoch == update.epoch:
             stored.topics_version = update.topics_version
-            stored.regex_checks.update(group.regex_checks)
+            regex = update.member.subscribed_topic_regex
+            if update.regex_check is not None and regex in stored.resolved:
+                stored.regex_checks[regex] = update.regex_check
 
     def _reconciled(
         self,

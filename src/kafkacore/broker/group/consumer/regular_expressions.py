@@ -34,6 +34,8 @@ class RefreshedExpression(NamedTuple):
     resolved: Mapping[str, ResolvedRegularExpression]
     #: Whether the group needs a new target assignment.
     has_changed: bool
+    #: Version of the topics and wall-clock time in milliseconds of the match; ``None`` if there was none.
+    check: tuple[int, int] | None = None
 
 
 class RegularExpressions:
@@ -94,11 +96,11 @@ class RegularExpressions:
             return RefreshedExpression(NOT_RESOLVED, has_changed=is_new)
         matches = matcher_of(regex, "SubscribedTopicRegex")
         topics = frozenset(name for name in self._topics.names() if matches(name) and may_describe(name))
-        group.regex_checks[regex] = (version, now_ms)
+        check = (version, now_ms)
         if known is not None and known.topics == topics:
-            return RefreshedExpression(NOT_RESOLVED, has_changed=is_new)
+            return RefreshedExpression(NOT_RESOLVED, is_new, check)
         resolved = ResolvedRegularExpression(topics, version, now_ms)
         value = ConsumerGroupRegularExpressionValue(topics=sorted(topics), version=version, timestamp=now_ms)
         batch.append(records.regular_expression(group.group_id, regex, value))
         # A new expression that matches no topic changes nothing.
-        return RefreshedExpression({regex: resolved}, has_changed=known is not None or bool(topics))
+        return RefreshedExpression({regex: resolved}, known is not None or bool(topics), check)

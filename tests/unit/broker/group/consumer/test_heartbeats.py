@@ -340,6 +340,22 @@ def test_group_comes_back_after_a_restart_with_all_that_its_members_know(harness
     assert after.consumer_group.is_empty
 
 
+def test_dynamic_member_becomes_a_static_one_and_keeps_its_partitions(harness: GroupHarness) -> None:
+    harness.consumer_join("a")
+    joined = harness.consumer_join("a", instance_id="i")
+    assert joined.partitions == {T: [0, 1, 2, 3]}
+    assert harness.consumer_group.static_count == len(harness.consumer_group) == 1
+
+
+def test_topics_of_an_expression_are_matched_again_after_a_failed_append(harness: GroupHarness) -> None:
+    harness.consumer_join("a", None, regex="[tu]")
+    harness.pass_ms(INTERVAL_MS)
+    u = harness.topics.put("u", 1)
+    harness.log.failures.append(15)
+    assert harness.consumer_heartbeat("a", 2).got.error_code == 15
+    assert harness.consumer_heartbeat("a", 2).got.partitions == {T: [0, 1, 2, 3], u: [0]}
+
+
 def test_failed_append_changes_nothing_and_the_heartbeat_can_be_repeated(harness: GroupHarness) -> None:
     harness.log.failures.append(15)
     assert harness.consumer_join("a").error_code == 15
