@@ -238,12 +238,3 @@ def test_performance_tools_write_and_read(brokers: BothBrokers, java_peer: JavaP
     described = rows(brokers.run(servers, GROUPS, "--describe", "--group", "performers").out.splitlines())
     assert [row.lag for row in described] == ["0"] * 3
     assert sum(int(row.end) for row in described) == 20_000
-
-
-def test_java_consumer_of_the_new_protocol_fails_with_a_reason(brokers: BothBrokers) -> None:
-    name = ("--topic", "new-protocol", "--group", "new-protocol")
-    # A consumer that waited instead of failing would time out without this reason.
-    protocol = ("--command-property", "group.protocol=consumer", "--timeout-ms", "60000")
-    ours = brokers.servers[1]
-    printed = brokers.run(ours, TOOLS + "consumer.ConsoleConsumer", *name, *protocol)
-    assert "Set group.protocol=classic on the consumer configs" in printed.err

@@ -96,10 +96,10 @@ def test_group_shows_how_far_behind_it_is(
         consumer.assign(partitions)
         ends = consumer.end_offsets(partitions)
         consumer.commit({partition: OffsetAndMetadata(end) for partition, end in ends.items()})
-        caught_up = ["billing", "Empty", "0", "0", "orders"]
+        caught_up = ["billing", "classic", "Empty", "0", "0", "orders"]
         browser.wait_for("the group", lambda: row(browser, "groups", "billing") == caught_up)
         produce(producer, "orders", 7)
-        browser.wait_for("its lag", lambda: row(browser, "groups", "billing")[3:4] == ["7"])
+        browser.wait_for("its lag", lambda: row(browser, "groups", "billing")[4:5] == ["7"])
         browser.click("[data-group=billing] button.open")
         browser.wait_for("its offsets", lambda: "committed" in browser.text("#groups"))
     assert browser.console() == []
@@ -121,12 +121,12 @@ def test_group_shows_its_members_and_what_they_have(
         while taken < 40:
             taken += sum(len(records) for records in consumer.poll(timeout_ms=1000).values())
         consumer.commit()
-        stable = ["billing", "Stable", "1", "0", "orders"]
+        stable = ["billing", "classic", "Stable", "1", "0", "orders"]
         browser.wait_for("the group", lambda: row(browser, "groups", "billing") == stable)
         browser.click("[data-group=billing] button.open")
         browser.wait_for("its member", lambda: "orders 0 1" in browser.text("#groups"))
         assert "billing-1" in browser.text("#groups")
-    browser.wait_for("its end", lambda: row(browser, "groups", "billing")[1:3] == ["Empty", "0"])
+    browser.wait_for("its end", lambda: row(browser, "groups", "billing")[2:4] == ["Empty", "0"])
     assert browser.console() == []
 
 

@@ -28,6 +28,7 @@ from kafkacore.errors import (
     UnknownMemberIdError,
     UnsupportedVersionError,
 )
+from kafkacore.structs import TopicPartition, partition_name
 
 #: Type of consumer groups in ListGroups.
 CONSUMER: Final = "consumer"
@@ -312,15 +313,14 @@ class ConsumerGroup:
 
         def check(topic: str, topic_id: UUID, partition: int) -> None:
             epoch = member.epoch_of(topic_id, partition)
+            name = partition_name(TopicPartition(topic, partition))
             if epoch is None:
-                raise _stale(
-                    member, f"Partition {topic}-{partition} is not assigned or pending revocation for member."
-                )
+                raise _stale(member, f"Partition {name} is not assigned or pending revocation for member.")
             if member_epoch < epoch:
                 raise _stale(
                     member,
                     f"Received {_epoch_name(member)} {member_epoch} is older than assignment epoch {epoch} "
-                    f"for partition {topic}-{partition}.",
+                    f"for partition {name}.",
                 )
 
         return check
