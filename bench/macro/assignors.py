@@ -3,10 +3,11 @@
     python bench/macro/assignors.py                  # about one minute; needs Java
     python bench/macro/assignors.py --small          # only checks that it still runs
 
-Both sides assign the same groups: new members, and a group in which one member of a balanced one has left.
-Java runs each assignment until it is compiled, and only then counts. The time of our side includes the search
-for the members whose assignment has changed; Kafka's coordinator compares after the assignor has returned.
-Each figure is the median of all rounds.
+Both sides assign the same groups: a group of new members, and a balanced group that one member has left.
+Java first repeats each assignment so that the JVM compiles it; these runs are not counted. The time of our
+side includes the search for the members whose assignment has changed. Kafka's coordinator searches for them
+after the assignor has returned, so the time of Java does not include it. Each figure is the median of all
+rounds.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from peers.group_assignors import JavaGroupAssignors, question, started_group_as
 from peers.jars import LIKE_A_SERVER
 
 OURS, THEIRS = "kafkacore", "Apache Kafka 4.3.1"
-#: Topics to which each member of a group with different topics does not subscribe.
+#: Share of the topics that a subscription leaves out, in a group whose members have different topics.
 LEFT_OUT = 0.4
 #: Number of different subscriptions in such a group.
 SUBSCRIPTIONS = 20
@@ -69,7 +70,7 @@ def after_a_leave(name: str, case: ConsumerGroupCase) -> ConsumerGroupCase:
     """Return the group with its assignment, without one of its members."""
     assigned = assign(name, case)
     members = {
-        # A record of the group is decoded to objects of its own.
+        # The coordinator decodes each topic id from a record, so equal ids are different objects.
         member_id: MemberSubscription(
             None,
             member.topic_ids,
@@ -125,7 +126,7 @@ def main() -> int:
     )
     parser.add_argument("--rounds", type=int, default=3, help="rounds of each side (default: 3)")
     parser.add_argument("--repeat", type=int, default=15, help="assignments of a round (default: 15)")
-    parser.add_argument("--warm-up", type=int, default=40, help="Java's uncounted assignments (default: 40)")
+    parser.add_argument("--warm-up", type=int, default=40, help="Java's warm-up assignments (default: 40)")
     parser.add_argument(
         "--small",
         action="store_true",

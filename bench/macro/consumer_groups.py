@@ -4,15 +4,15 @@
     python bench/macro/consumer_groups.py --sides kafka      # Apache Kafka alone
     python bench/macro/consumer_groups.py --small --results out --pages ''   # only checks that it still runs
 
-*Heartbeats*: 10,000 members in groups of 1,000, and in one group, on as many partitions as members. A load
-generator sends the raw requests of all members on a few connections. They join as fast as the broker answers;
-then each of them sends a heartbeat every 5 s, Apache Kafka's default. CPU is that of the broker's process in
-per cent of one core, after all members have their partitions.
+*Heartbeats*: 10,000 members are in groups of 1,000 each, and then in one group. There are as many partitions
+as members. A load generator sends the raw requests of all members on a few connections. The members join as
+fast as the broker answers; then each of them sends a heartbeat every 5 s, Apache Kafka's default. CPU is the
+CPU time of the broker's process, in per cent of one core, after all members have their partitions.
 
 *One more*: 20 consumers of kafkacore read 64 partitions, to each of which a record is written every 100 ms.
-One more consumer joins. The table has the time until the partitions are evenly distributed again. A partition
-that stays with its consumer must not be paused meanwhile: none of its records may wait for longer than 5
-polls of 100 ms.
+One more consumer joins. The table shows the time until the partitions are evenly distributed again. During
+this time, a partition that stays with its consumer must not be paused: none of its records may wait longer
+than 5 polls of 100 ms.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from model.heartbeat_load import HeartbeatLoad  # noqa: E402
 from peers.apache_kafka import started_in_scratch_folder  # noqa: E402
 
 SIDES = {"embedded": OURS, "kafka": THEIRS}
-#: Time between two records of a partition, and the longest time of a poll.
+#: Time between two records of a partition, and the timeout of a poll.
 TICK_MS = 100
 #: A partition is paused if a record waits for more polls than this.
 POLLS = 5
@@ -108,7 +108,7 @@ def heartbeats(doses: Doses, groups: int, side: Side, number: int) -> dict[str, 
         measured_s = load.run(after(doses.measure_s), doses.longest_join_s)
         used_s = side.cpu_s() - cpu_s
         if load.errors or load.assignments:
-            raise SystemExit(f"{side.name}: {load.assignments} assignments while steady; {load.state()}")
+            raise SystemExit(f"{side.name}: {load.assignments} assignments while stable; {load.state()}")
         count = len(load.latencies_ms)
         cuts = quantiles(load.latencies_ms, n=100)
     for topic in topics.values():
@@ -125,7 +125,7 @@ def heartbeats(doses: Doses, groups: int, side: Side, number: int) -> dict[str, 
 
 
 def after(seconds: float) -> Callable[[], bool]:
-    """Return a condition that is true after so many seconds."""
+    """Return a condition that is true after this number of seconds."""
     until = time.perf_counter() + seconds
     return lambda: time.perf_counter() >= until
 
@@ -180,13 +180,13 @@ class Readers:
                         self.deliveries.append(Delivery(number, partition.partition, written_s, now_s))
 
     def are_stable(self, partitions: int) -> bool:
-        """Return whether each partition has one owner, and all have nearly as many."""
+        """Return whether each partition has one owner and the partitions are evenly distributed."""
         counts = list(map(len, self.owned))
         every = frozenset().union(*self.owned)
         return sum(counts) == len(every) == partitions and max(counts) - min(counts) <= 1
 
     def await_stable(self, partitions: int, longest_s: float) -> float:
-        """Wait until they are stable, and return the seconds that it took."""
+        """Wait until the consumers are stable, and return the seconds that this took."""
         began_s = time.perf_counter()
         while not self.are_stable(partitions):
             if time.perf_counter() - began_s > longest_s:
@@ -234,7 +234,7 @@ def one_more(doses: Doses, side: Side, number: int) -> dict[str, float]:
         readers.join()
         stable_s = readers.await_stable(doses.partitions, doses.longest_rebalance_s)
         over_s = time.perf_counter()
-        # Records that were written before the end may still be on their way.
+        # The consumers may not have received the last records yet.
         time.sleep(10 * TICK_MS / 1000)
         kept = [(each & readers.owned[member]) for member, each in enumerate(before)]
     remove_topic(side, topic)
@@ -308,7 +308,7 @@ def main() -> int:
             )
             for groups in doses.groups
         ]
-        what = f"one more than {doses.consumers} consumers, {doses.partitions} partitions"
+        what = f"one consumer joins {doses.consumers} consumers of {doses.partitions} partitions"
         last = row(what, sides, rounds, partial(one_more, doses))
     result: dict[str, Any] = {
         "schema": 1,

@@ -172,8 +172,9 @@ class FieldCode:
     def is_tagged_nullable_struct(self) -> bool:
         """Whether the field is a tagged structure that may be null.
 
-        Kafka marks these with a varint instead of an int8. It takes a missing field for a structure with
-        default values, whatever its JSON definition says, and therefore writes a null.
+        Kafka writes a varint instead of an int8 to show whether such a structure is null. If the field is
+        missing, Kafka reads a structure with default values, whatever the JSON definition says. Therefore a
+        null must be written.
         """
         field = self.field
         return field.tag is not None and field.is_struct and not field.is_array and bool(self.nullable)

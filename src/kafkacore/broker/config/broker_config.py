@@ -226,7 +226,7 @@ class BrokerConfig:
         self._check_log_defaults()
 
     def _normalise_consumer_groups(self) -> None:
-        """Write lists of names without blanks, and the policy, whose case Kafka ignores, in lower case."""
+        """Remove blanks from the lists, and write the policy, whose case Kafka ignores, in lower case."""
         normal = {
             "group_consumer_assignors": checked_assignors(self.group_consumer_assignors),
             "group_consumer_migration_policy": self.group_consumer_migration_policy.strip().lower(),

@@ -238,10 +238,11 @@ BROKER_KEYS: Final = (
                        "members with GROUP_MAX_SIZE_REACHED."),
     _key("group.consumer.migration.policy", "group_consumer_migration_policy", _S, "bidirectional",
          choices=MIGRATION_POLICIES,
-         documentation="Which groups with members change their protocol when a member of the other "
-                       "protocol joins: classic groups become consumer groups (`upgrade`), consumer groups "
-                       "become classic groups when only classic members are left (`downgrade`), both "
-                       "(`bidirectional`), or neither (`disabled`). Groups without members always change."),
+         documentation="How a group with members can change its protocol. With `upgrade`, a classic group "
+                       "becomes a consumer group when a member of the consumer protocol joins. With "
+                       "`downgrade`, a consumer group becomes a classic group when only classic members "
+                       "are left. `bidirectional` allows both, and `disabled` neither. A group without "
+                       "members can always change."),
     _key("group.consumer.min.assignment.interval.ms", "group_consumer_min_assignment_interval_ms", _I, 0, 0,
          INT32_MAX,
          documentation="Minimum `consumer.assignment.interval.ms` of a group, in milliseconds."),
@@ -254,10 +255,10 @@ BROKER_KEYS: Final = (
     _key("group.consumer.regex.refresh.interval.ms", "group_consumer_regex_refresh_interval_ms", _I,
          600_000, 10_000, INT32_MAX,
          documentation="Interval in milliseconds at which the broker matches the regular expressions of "
-                       "consumer groups (KIP-848) with the topics again."),
+                       "consumer groups (KIP-848) against the topics again."),
     _key("group.consumer.session.timeout.ms", "group_consumer_session_timeout_ms", _I, 45_000, 1, INT32_MAX,
          documentation="Time in milliseconds without a heartbeat after which a member of a consumer group "
-                       "(KIP-848) has failed, unless the group sets `consumer.session.timeout.ms`."),
+                       "(KIP-848) is removed, unless the group sets `consumer.session.timeout.ms`."),
     _key("group.coordinator.rebalance.protocols", "group_coordinator_rebalance_protocols", _S,
          "classic,consumer,streams",
          documentation="Group protocols that clients may use, as a comma-separated list. Without "

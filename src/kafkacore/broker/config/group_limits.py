@@ -20,7 +20,7 @@ logger = NameLogger(__name__)
 #: Assignors of consumer groups.
 ASSIGNOR_NAMES: Final = ("uniform", "range")
 _PACKAGE: Final = "org.apache.kafka.coordinator.group.assignor."
-#: Names of the assignors by all names that ``group.consumer.assignors`` may have.
+#: Name of the assignor for each name that ``group.consumer.assignors`` may contain.
 _ASSIGNORS: Final = {
     **{name: name for name in ASSIGNOR_NAMES},
     **{f"{_PACKAGE}{name.title()}Assignor": name for name in ASSIGNOR_NAMES},
@@ -90,7 +90,7 @@ def checked_protocols(text: str) -> str:
     Raises
     ------
     KafkaConfigurationError
-        The list has duplicates, or an unknown protocol, or does not have ``classic``.
+        The list contains duplicates or an unknown protocol, or does not contain ``classic``.
     """
     names = _checked_list("group.coordinator.rebalance.protocols", text, _PROTOCOLS)
     if CLASSIC not in names:
@@ -117,7 +117,7 @@ def check_consumer_groups(config: BrokerConfig) -> None:
     Raises
     ------
     KafkaConfigurationError
-        A default is outside its limits, or a session is not longer than the heartbeat interval.
+        A default is outside its limits, or the session timeout is not longer than the heartbeat interval.
     """
     for setting, (default, least, most) in bounds_of_consumer_groups(config).items():
         rest = setting.removeprefix("consumer.")
@@ -137,7 +137,7 @@ def check_consumer_groups(config: BrokerConfig) -> None:
         )
 
 
-# ---- What the coordinator asks -------------------------------------------------------------------------
+# ---- Values for the coordinator ------------------------------------------------------------------------
 
 
 def serves_consumer_groups(config: BrokerConfig, group_version: int) -> bool:
@@ -162,12 +162,12 @@ def consumer_assignors(config: BrokerConfig) -> list[str]:
 class GroupLimits:
     """Timeouts and intervals of each consumer group. Only the network thread may use it.
 
-    Each request takes the time of one lookup, because each heartbeat needs the values.
+    The values are stored by group, so that a heartbeat needs only one lookup for each value.
 
     Parameters
     ----------
     config:
-        The configuration of the broker. Set the attribute of this name when the configuration changes.
+        The configuration of the broker. Set the attribute ``config`` when the configuration changes.
     """
 
     def __init__(self, config: BrokerConfig) -> None:
@@ -182,7 +182,7 @@ class GroupLimits:
         }
 
     def session_timeout_ms(self, group_id: str) -> int:
-        """Return the time without a heartbeat after which a member of the group has failed."""
+        """Return the time without a heartbeat after which a member of the group is removed."""
         own_ms = self._sessions_ms.get(group_id)
         return self.config.group_consumer_session_timeout_ms if own_ms is None else own_ms
 

@@ -41,7 +41,8 @@ class GroupCoordinatorState:
     def apply_loaded(self, partition: int, loaded: LoadedPartition) -> Iterator[None]:
         """Take over the groups and offsets that were read.
 
-        A group that is in neither kind of loaded groups has only offsets, which may all be pending.
+        A group that is in neither ``loaded.groups`` nor ``loaded.consumer_groups`` has only offsets, which
+        may all be pending.
         """
         offsets, consumer_groups = loaded.offsets, loaded.consumer_groups
         simple = (offsets.groups.keys() | offsets.pending.groups.keys()) - loaded.groups.keys()

@@ -1,4 +1,4 @@
-"""The coordinator of groups of both kinds, as the request handlers use it.
+"""The coordinator of classic groups and consumer groups, as the request handlers use it.
 
 Requests are answered at once or by a callback. The behaviour is that of Kafka's ``GroupCoordinatorService``
 and ``GroupMetadataManager``.
@@ -87,7 +87,7 @@ class GroupsFigures(NamedTuple):
     counts: Mapping[tuple[str, str], int]
     #: Rebalances of classic groups that ended with an assignment.
     completed_rebalance_count: int
-    #: Rebalances of consumer groups that began.
+    #: Rebalances of consumer groups, counted when they start.
     consumer_rebalance_count: int
 
 
@@ -190,7 +190,7 @@ class GroupCoordinator:
             try:
                 self._classic_members.join(consumer_group, joining)
             except BrokerResponseError as error:
-                # Unlike the refusal by a classic group, Kafka's refusal does not repeat the member id.
+                # As in Kafka, the member id is not in this error, unlike in the error of a classic group.
                 joining.refuse(error)
             return
         with self.rebalancer.delayed_responses as delayed_responses:

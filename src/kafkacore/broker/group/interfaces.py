@@ -54,8 +54,8 @@ class CoordinatorLog(Protocol):
         """
 
 
-#: Function that raises an error if a member may not commit the offset of a partition. It gets the name of the
-#: topic, its id and the partition.
+#: Function that raises an error if a member may not commit the offset of a partition. Its arguments are
+#: the name of the topic, the id of the topic, and the partition.
 PartitionCheck = Callable[[str, UUID, int], None]
 
 

@@ -158,7 +158,7 @@ class OffsetManager:
             )
             self._check_partitions(offsets, check)
         except StaleMemberEpochError:
-            # Producers do not know this error.
+            # As in Kafka, because producers do not know STALE_MEMBER_EPOCH.
             on_done([IllegalGenerationError.errno] * len(offsets))
             return
         except BrokerResponseError as error:
@@ -211,8 +211,8 @@ class OffsetManager:
     ) -> None:
         """Read all committed offsets of a group, and which partitions have pending offsets.
 
-        A member of a consumer group gives its id and its epoch. When the offsets are durable, ``on_done`` is
-        called with an error code and a mapping of the offsets. ``on_done`` must not modify the mapping.
+        For a member of a consumer group, pass its id and its epoch. When the offsets are durable, ``on_done``
+        is called with an error code and a mapping of the offsets. ``on_done`` must not modify the mapping.
         """
         try:
             self._log.check(group_id, node_id)

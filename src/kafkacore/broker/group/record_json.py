@@ -1,7 +1,7 @@
-"""Converts records of ``__consumer_offsets`` to JSON objects with Kafka's names of fields.
+"""Converts records of ``__consumer_offsets`` to JSON objects with Kafka's field names.
 
-The objects are those of ``kafka-dump-log.sh --offsets-decoder``: Kafka's ``DumpLogSegments`` and the JSON
-converters that it generates.
+The objects are those that ``kafka-dump-log.sh --offsets-decoder`` prints with Kafka's ``DumpLogSegments`` and
+its generated JSON converters.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Json: TypeAlias = "int | str | list[Json] | dict[str, Json] | None"
 
 DELETED: Final = "<DELETE>"
 
-#: First and last version of the fields that some versions of their message lack.
+#: First and last version of the fields that are not in all versions of their message.
 _VERSIONS: Final[dict[tuple[type[Struct], str], tuple[int, int]]] = {
     (OffsetCommitValue, "leader_epoch"): (3, 4),
     (OffsetCommitValue, "expire_timestamp"): (1, 1),
@@ -49,7 +49,7 @@ _VERSIONS: Final[dict[tuple[type[Struct], str], tuple[int, int]]] = {
     (ConsumerProtocolSubscription, "generation_id"): (2, 3),
     (ConsumerProtocolSubscription, "rack_id"): (3, 3),
 }
-#: Tagged fields, which are absent if they have their default value.
+#: Default values of tagged fields. A tagged field with its default value is left out.
 _DEFAULTS: Final[dict[tuple[type[Struct], str], object]] = {
     (OffsetCommitValue, "topic_id"): ZERO_UUID,
     (ConsumerGroupMetadataValue, "metadata_hash"): 0,
@@ -66,7 +66,7 @@ _NOTHING: Final = object()
 def decoded_record(record: Record) -> dict[str, object]:
     """Return the fields ``key`` and ``payload`` of a record.
 
-    A record that cannot be decoded has a text as its key, and no payload.
+    If a record cannot be decoded, ``key`` is a message and ``payload`` is absent.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def decoded_record(record: Record) -> dict[str, object]:
         The record has no key.
     """
     if record.key is None:
-        raise CorruptRecordError("the record has no key, which all records of the coordinator have")
+        raise CorruptRecordError("the record has no key; records of the group coordinator must have one")
     try:
         key = records.decode_key(record.key)
         kind = int.from_bytes(record.key[:2], "big", signed=True)
@@ -114,7 +114,7 @@ def _member_json(member: GroupMetadataValue.MemberMetadata, version: int) -> dic
             if kind.MIN_VERSION <= embedded <= kind.MAX_VERSION:
                 fields[name] = _json(kind.decode(cursor, embedded), embedded)
         except MalformedMessageError:
-            # Programs that are not consumers may use the name of this protocol with bytes of their own.
+            # Programs that are not consumers may use this protocol type with another format.
             continue
     return fields
 

@@ -145,7 +145,7 @@ class GroupRegistry:
         group = self._groups.get(group_id)
         if value is None:
             if isinstance(group, ClassicGroup):
-                # The group has members if it becomes a consumer group.
+                # If the group becomes a consumer group, the waiting requests of its members fail with this.
                 self.remove(group_id, RebalanceInProgressError.errno)
         elif group is None:
             self._keep(group_of(group_id, value, self._clock.wall_ms))
@@ -159,7 +159,7 @@ class GroupRegistry:
                 self.remove(group_id)
                 return
         elif group is None:
-            # A simple group, which only has offsets, gives way to the consumer group.
+            # The consumer group replaces a simple group, which has only offsets.
             self.remove(group_id)
             group = ConsumerGroup(group_id)
             self._keep(group)

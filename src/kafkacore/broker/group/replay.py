@@ -1,4 +1,4 @@
-"""Reads offsets and groups of both kinds from the batches of a partition of ``__consumer_offsets``.
+"""Reads offsets, classic groups and consumer groups from a partition of ``__consumer_offsets``.
 
 Only the last record of each key counts, and a tombstone removes the key, so that compaction does not change
 the result. Offsets of a transaction that has not ended are pending.

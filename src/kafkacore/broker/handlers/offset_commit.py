@@ -2,8 +2,8 @@
 
 Versions 2 to 10, with topic names up to version 9 and topic IDs from version 10. The response is sent when
 a crash can no longer lose the offsets. An unknown partition or too long metadata is an error for that
-partition only. From version 9 on, members of consumer groups commit with their member epoch; a commit of a
-partition that the member does not own fails as a whole.
+partition only. From version 9 on, members of consumer groups commit with their member epoch; if the
+member does not own one of the partitions, the whole commit fails.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """OffsetFetch: return the committed offsets of one group (up to version 7) or of several groups.
 
 Versions 1 to 10, with topic names up to version 9 and topic IDs from version 10. From version 9 on, a
-member of a consumer group gives its member epoch. Without topics, all offsets of a group are returned. The
+member of a consumer group sends its member epoch. Without topics, all offsets of a group are returned. The
 response waits until the commits that it contains are on disk, whether or not ``require_stable`` is set, so
 that a crash cannot revert an offset that a client has seen. With ``require_stable`` (version 7, KIP-447), a
 partition with a pending offset of an open transaction gets UNSTABLE_OFFSET_COMMIT.

@@ -53,7 +53,7 @@ def dump_log_segments(
     disk:
         File system to use. Default: the real one.
     decoder:
-        Decodes keys and values instead. Default: UTF-8.
+        Function that decodes the key and the value of a record. Default: decode both as UTF-8.
 
     Yields
     ------

@@ -25,7 +25,7 @@ class ResourceConfigs:
     Parameters
     ----------
     group_limits:
-        Settings of consumer groups, which follow the configurations of groups. They have the broker's limits.
+        Settings of consumer groups, which are updated when the configuration of a group changes.
     """
 
     def __init__(self, group_limits: GroupLimits) -> None:

@@ -26,7 +26,7 @@ def shown_groups(
 
 
 def shown_counts(figures: GroupsFigures) -> list[GroupCountFigures]:
-    """Return the number of groups of each type and state that occurs."""
+    """Return the number of groups for each combination of type and state that occurs."""
     return [
         {"type": kind, "state": state, "count": count}
         for (kind, state), count in sorted(figures.counts.items())

@@ -35,7 +35,7 @@ def short(text: str) -> str:
 
 
 class MemberSeen(NamedTuple):
-    """A member of a group, with its assignment: encoded by the leader of a classic group, or by topic."""
+    """A member of a group. Its assignment is encoded in a classic group, and by topic in a consumer group."""
 
     member_id: str
     group_instance_id: str | None

@@ -305,7 +305,7 @@ def _groups(text: _Text, snapshot: Snapshot) -> None:
     text.one(
         "kafka_server_group_coordinator_metrics_consumer_group_rebalance_count",
         "counter",
-        "Rebalances of consumer groups that began.",
+        "Rebalances of consumer groups, counted when they start.",
         rebalances["consumer"],
     )
     text.add(

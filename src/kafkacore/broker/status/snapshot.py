@@ -151,7 +151,7 @@ class RebalanceFigures(TypedDict):
 
     #: Rebalances of classic groups that ended with an assignment.
     classic_completed: int
-    #: Rebalances of consumer groups that began.
+    #: Rebalances of consumer groups, counted when they start.
     consumer: int
 
 

@@ -79,7 +79,7 @@ class TopicCatalog:
         self.on_removed: list[Callable[[TopicPartition], None]] = []
         #: Queue of changes. The default queue has no worker thread and completes each change at once.
         self.changes = ChangeQueue()
-        #: Number of changes of topics, so that others can see cheaply that nothing has changed.
+        #: Number of changes of topics since the start. Callers compare it to detect changes cheaply.
         self.version = 0
         # The topics after the last complete change. The worker thread may already be working on the next
         # change.

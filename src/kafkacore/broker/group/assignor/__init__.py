@@ -1,6 +1,6 @@
 """The assignors of consumer groups: ``uniform`` and ``range``.
 
-As in Kafka 4.3, they do not look at racks.
+As in Kafka 4.3, they do not use racks.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
-#: Partitions of a member by topic id: in ascending order, and no topic without partitions.
+#: Partitions of a member by topic id, in ascending order. A topic without partitions is absent.
 Assignment = Mapping[UUID, tuple[int, ...]]
 
 
@@ -63,5 +63,5 @@ class Assignor(Protocol):
         Raises
         ------
         PartitionAssignorError
-            A member subscribes to a topic without a number of partitions.
+            ``partition_counts`` does not contain a topic that a member subscribes to.
         """

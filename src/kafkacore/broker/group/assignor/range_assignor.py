@@ -1,7 +1,7 @@
 """The assignor ``range``: each member gets consecutive partitions of each topic.
 
-Topics with the same number of partitions and the same members are assigned alike, so that the records of a
-key in these topics come to the same member. The behaviour is that of Kafka's ``RangeAssignor``.
+Topics with the same number of partitions and the same members are assigned in the same way, so that one
+member receives all records with the same key. The behaviour is that of Kafka's ``RangeAssignor``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _in_order(members: Mapping[str, MemberSubscription]) -> list[str]:
 
 
 def _sorted(names: list[str]) -> list[str]:
-    # Java compares strings by UTF-16 code units, which are in the order of code points in ASCII.
+    # Java compares strings by UTF-16 code units. For ASCII strings, this is the order of code points.
     if all(map(str.isascii, names)):
         return sorted(names)
     return sorted(names, key=lambda name: name.encode("utf-16-be", "surrogatepass"))

@@ -1,7 +1,8 @@
 """Members of the classic protocol in consumer groups: their JoinGroup, SyncGroup, Heartbeat and LeaveGroup.
 
-To such a member, the coordinator is the leader of the group. An error of the Heartbeat tells it to rejoin
-when it must revoke partitions or can get others. The behaviour is that of Kafka's ``GroupMetadataManager``.
+The coordinator acts as the leader of these members. If a member must revoke partitions or can get others, its
+Heartbeat fails with ``REBALANCE_IN_PROGRESS``, so that it rejoins. The behaviour is that of Kafka's
+``GroupMetadataManager``.
 """
 
 from __future__ import annotations
@@ -116,7 +117,7 @@ class ClassicMembers:
             member = self._updates.replace_static(group, before, member_id, batch)
         else:
             member = before
-        # Only a static member that replaces another one changes the type of the group at once.
+        # A JoinGroup changes the type of the group only if a static member replaces another one.
         downgrades = (
             not is_dynamic
             and before is not None
@@ -181,7 +182,7 @@ class ClassicMembers:
             subscription = decode_subscription(joining.protocols[0].metadata)
         except MalformedMessageError as error:
             logger.warning(
-                "group %s: the subscription of member %s: %s", joining.group_id, member.member_id, error
+                "group %s: invalid subscription of member %s: %s", joining.group_id, member.member_id, error
             )
             raise InconsistentGroupProtocolError from None
         updated = replace(
@@ -241,7 +242,7 @@ class ClassicMembers:
         RebalanceInProgressError
             The session was extended, and the member must rejoin the group.
         BrokerResponseError
-            The sender is not a classic member, or has another epoch.
+            The sender is not a classic member, or its generation is not its member epoch.
         """
         member = self._member(group, member_id, instance_id, generation_id)
         self._begin_session(group.group_id, member)
@@ -266,7 +267,7 @@ class ClassicMembers:
     def _member(
         group: ConsumerGroup, member_id: str, instance_id: str | None, generation_id: int
     ) -> ConsumerGroupMember:
-        """Return the classic member that sends a request of this generation."""
+        """Return the classic member that sent a request, after a check of its generation."""
         if instance_id is None:
             member = group.member(member_id)
         else:
@@ -310,6 +311,6 @@ class ClassicMembers:
         if instance_id is None:
             return group.member(leaving.member_id)
         member = group.static_member(instance_id)
-        # A client of the administrator names a static member by its instance id only.
+        # An admin client may identify a static member by its instance id alone.
         known_id = leaving.member_id or (member.member_id if member is not None else "")
         return checked_static(member, instance_id, known_id)

@@ -1,7 +1,7 @@
 """A group of the consumer protocol: its members, epochs and target assignment.
 
-The group changes only by the ``apply_*`` methods, which the records of ``__consumer_offsets`` call. The
-behaviour is that of Kafka's ``ConsumerGroup`` and ``ModernGroup``.
+Only the ``apply_*`` methods change the group. They apply the records of ``__consumer_offsets``. The behaviour
+is that of Kafka's ``ConsumerGroup`` and ``ModernGroup``.
 """
 
 from __future__ import annotations
@@ -62,14 +62,14 @@ class ResolvedRegularExpression(NamedTuple):
     timestamp_ms: int
 
 
-#: The regular expressions that a batch of records resolves, if it resolves none.
+#: Value of :attr:`GroupChange.resolved` for a batch that resolves no regular expression.
 NOT_RESOLVED: Final[Mapping[str, ResolvedRegularExpression]] = MappingProxyType({})
 
 
 class GroupChange(NamedTuple):
     """A change of a group by a batch of records that has not been applied yet."""
 
-    #: Members that leave, or that another member or another state of the same member replaces.
+    #: Members that leave or are replaced, and the previous state of a member that changes.
     removed: Sequence[ConsumerGroupMember] = ()
     #: Member that joins, or the new state of a member.
     added: ConsumerGroupMember | None = None
@@ -109,7 +109,7 @@ class ConsumerGroup:
         #: a group that has been loaded computes the hash again at the first heartbeat.
         self.topics_version = -1
         #: Version of the catalog and wall-clock time in milliseconds at which each regular expression was
-        #: last matched. Not stored either.
+        #: last matched. This is not stored either.
         self.regex_checks: dict[str, tuple[int, int]] = {}
         self._members: dict[str, ConsumerGroupMember] = {}
         self._static: dict[str, str] = {}
@@ -222,7 +222,7 @@ class ConsumerGroup:
     ) -> frozenset[str]:
         """Return the topics that a member subscribes to.
 
-        ``resolved`` has the regular expressions that a batch of records is about to resolve.
+        ``resolved`` contains the regular expressions that a batch resolves, which has not been applied yet.
         """
         names, regex = member.subscribed_topic_names, member.subscribed_topic_regex
         if not regex:
@@ -291,7 +291,7 @@ class ConsumerGroup:
         UnsupportedVersionError
             A member of the consumer protocol uses a version without member epochs.
         StaleMemberEpochError, IllegalGenerationError
-            The epoch is later than the member's. The second is for a member of the classic protocol.
+            The epoch is later than the member's. A member of the classic protocol gets the second error.
         """
         if member_epoch < 0 and self.is_empty:
             return None
@@ -333,7 +333,7 @@ class ConsumerGroup:
         UnknownMemberIdError
             The group has no such member.
         StaleMemberEpochError, IllegalGenerationError
-            The member has another epoch. The second is for a member of the classic protocol.
+            The member has another epoch. A member of the classic protocol gets the second error.
         """
         if member_id is None and member_epoch < 0:
             return
@@ -346,7 +346,7 @@ class ConsumerGroup:
             )
 
     def validate_offset_delete(self) -> None:
-        """Check that offsets of the group may be deleted, which is always so."""
+        """Accept the deletion of offsets in every state of the group."""
 
     def validate_delete(self) -> None:
         """Raise :class:`NonEmptyGroupError` if the group has members."""
@@ -360,7 +360,7 @@ class ConsumerGroup:
         self.epoch, self.metadata_hash = epoch, metadata_hash
 
     def apply_target_epoch(self, epoch: int, timestamp_ms: int) -> None:
-        """Apply the record that ends a new target assignment."""
+        """Apply the record that completes a new target assignment."""
         self.assignment_epoch, self.assignment_timestamp_ms = epoch, timestamp_ms
         self._behind = sum(not member.is_reconciled_to(epoch) for member in self)
 

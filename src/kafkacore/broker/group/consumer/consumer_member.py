@@ -14,8 +14,8 @@ from uuid import UUID
 
 from kafkacore.broker.group.member import MemberProtocol
 
-#: Partitions that the assignor gives to a member, by topic id. The partitions are in ascending order, and a
-#: topic without partitions is absent.
+#: Partitions that the assignor gives to a member, by topic id, in ascending order. A topic without partitions
+#: is absent.
 Assignment = Mapping[UUID, tuple[int, ...]]
 #: Partitions that a member owns, by topic id, each with the member epoch in which the member received it.
 OwnedPartitions = Mapping[UUID, Mapping[int, int]]
@@ -26,13 +26,13 @@ NO_PARTITIONS: Final[Mapping[UUID, Mapping[int, int]]] = MappingProxyType({})
 JOIN_EPOCH: Final = 0
 #: Epoch of a request with which a member leaves the group, and of a member that is being removed.
 LEAVE_EPOCH: Final = -1
-#: Epoch of a request with which a static member leaves for a short time. The group keeps its partitions for
-#: the member that joins next with the same group instance id.
+#: Epoch of a request with which a static member leaves temporarily. The group keeps its partitions for the
+#: member that joins next with the same group instance id.
 STATIC_LEAVE_EPOCH: Final = -2
 
 
 class MemberState(IntEnum):
-    """How far a member has come to its target assignment. The values are those in the member's record."""
+    """Progress of a member towards its target assignment. The values are those in the member's record."""
 
     #: The member has all partitions of its target assignment.
     STABLE = 0
@@ -53,7 +53,7 @@ class ClassicMember(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroupMember:
-    """A member of a consumer group. Each change makes a new object.
+    """A member of a consumer group. Each change creates a new object.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class ConsumerGroupMember:
     previous_member_epoch:
         Epoch before the last change. A member that has not received the last response still sends it.
     state:
-        How far the member has come to its target assignment.
+        Progress of the member towards its target assignment.
     instance_id:
         Group instance id of a static member, or ``None``.
     rack_id:
@@ -74,7 +74,7 @@ class ConsumerGroupMember:
     client_id:
         Client id of the last heartbeat.
     client_host:
-        Address of the client after a slash, as in Kafka.
+        Address of the client with a leading slash, as in Kafka.
     subscribed_topic_names:
         Topics that the member subscribes to by name.
     subscribed_topic_regex:
@@ -82,7 +82,7 @@ class ConsumerGroupMember:
     server_assignor:
         Name of the assignor that the member prefers, or ``None``.
     assigned:
-        Partitions that the member owns or is to take.
+        Partitions that are assigned to the member. It may not have received the last ones yet.
     pending_revocation:
         Partitions that the member must revoke and has not released yet.
     classic:

@@ -37,13 +37,13 @@ from kafkacore.protocol.generated.group_records import (
 def apply_record(group: ConsumerGroup, key: ConsumerKey, value: Any) -> None:
     """Apply a record to its group; ``None`` as the value is a tombstone.
 
-    The tombstone of the group itself is not applied here: it removes the group.
+    The tombstone of the group itself is not applied here, because it removes the group.
     """
     _APPLY[type(key)](group, key, value)
 
 
 def apply_records(group: ConsumerGroup, records: Sequence[tuple[ConsumerKey, Any]]) -> None:
-    """Apply the last record of each key, in the order in which they do not depend on later ones."""
+    """Apply the last record of each key, in an order in which no record depends on a later one."""
     for key, value in sorted(records, key=lambda record: _ORDER[type(record[0])]):
         apply_record(group, key, value)
 

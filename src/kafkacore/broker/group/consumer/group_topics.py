@@ -1,6 +1,7 @@
-"""The topics as consumer groups see them: ids, numbers of partitions, and a hash that shows changes.
+"""Ids and numbers of partitions of the topics of consumer groups, and a hash that detects changes.
 
-Kafka's hash covers the racks of the replicas, too. All replicas of this broker are in one place.
+Kafka's hash also covers the racks of the replicas. This hash does not, because all replicas of this broker
+are on one machine.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from uuid import UUID
 if TYPE_CHECKING:
     from kafkacore.broker.topics.topic_catalog import TopicCatalog
 
-#: Maximum number of subscriptions whose topic ids are kept.
+#: Maximum number of subscriptions whose topic ids are cached.
 MAX_KEPT_SUBSCRIPTIONS = 10_000
 
 
@@ -73,7 +74,7 @@ class GroupTopics:
     def metadata_hash(self, names: Collection[str]) -> int:
         """Return a signed 64-bit hash of the topics that exist; 0 if none does.
 
-        It differs if a topic has been created, deleted, created again, or has more partitions.
+        The hash changes when a topic is created, deleted or recreated, or gets more partitions.
         """
         topics = [topic for name in sorted(names) if (topic := self._catalog.get(name)) is not None]
         if not topics:

@@ -1,4 +1,4 @@
-"""The ConsumerGroupHeartbeat of members: they join, stay, receive their partitions, and leave.
+"""Handles ConsumerGroupHeartbeat: members join, stay in the group, receive their partitions, and leave.
 
 The behaviour is that of Kafka's ``GroupCoordinatorService`` and ``GroupMetadataManager``.
 """
@@ -54,7 +54,7 @@ logger = NameLogger(__name__)
 
 #: Rebalance timeout of a heartbeat that does not change it.
 UNCHANGED_TIMEOUT = -1
-#: Milliseconds after which the removal of a member is tried again that could not be written.
+#: Milliseconds before the broker retries the removal of a member if its records could not be written.
 RETRY_MS = 1_000
 #: First version in which a member generates its own id.
 FIRST_VERSION_WITH_OWN_ID = 1
@@ -69,7 +69,7 @@ class ConsumerHeartbeat:
     topic_partitions:
         Partitions that the member owns, by topic id.
     client_id, client_host:
-        The client, as in a member's description.
+        Id and address of the client, as in :class:`ConsumerGroupMember`.
     version:
         Version of the request.
     may_describe:
@@ -97,7 +97,7 @@ class ConsumerHeartbeat:
 
     @property
     def is_full(self) -> bool:
-        """Whether the heartbeat has all fields, so that the response has the assignment."""
+        """Whether the heartbeat has all fields, so that the response must contain the assignment."""
         has_subscription = self.subscribed_topic_names is not None or self.subscribed_topic_regex is not None
         return (
             self.topic_partitions is not None
@@ -254,8 +254,8 @@ class ConsumerHeartbeats:
             self._updates.written(group, update)
             self._log.when_safe(group_id, lambda code: on_done(code, result))
             return
-        # An upgrade of a classic group answers requests that wait for it. Their clients may at once send
-        # others, which must see the whole change.
+        # An upgrade answers the requests that wait for the classic group. Their clients may send new requests
+        # at once, which must see the complete change.
         with self._migration.delayed_responses as delayed_responses:
             self._log.append(group_id, batch, delayed_responses.later(lambda code: on_done(code, result)))
             self._updates.written(group, update)
@@ -321,9 +321,9 @@ class ConsumerHeartbeats:
         heartbeat: ConsumerHeartbeat,
         batch: list[CoordinatorRecord],
     ) -> ConsumerGroupMember:
-        """Return the member before its fields are updated, with its id of now.
+        """Return the member with its current id, before its fields are updated.
 
-        A static member that joins again gets the target assignment and the partitions of the one it replaces.
+        A static member that joins again gets the target and the partitions of the member that it replaces.
         """
         member_id = heartbeat.member_id or new_member_id(self._clock)
         if before is None:
@@ -348,7 +348,7 @@ class ConsumerHeartbeats:
             member = checked_static(group.static_member(instance_id), instance_id, heartbeat.member_id)
         result = HeartbeatResult(heartbeat.member_id, heartbeat.member_epoch)
         if heartbeat.member_epoch == STATIC_LEAVE_EPOCH:
-            logger.info("group %s: static member %s leaves for a short time", group_id, member.member_id)
+            logger.info("group %s: static member %s leaves temporarily", group_id, member.member_id)
             away = replace(
                 member,
                 member_epoch=STATIC_LEAVE_EPOCH,
@@ -411,7 +411,7 @@ def new_member_id(clock: Clock) -> str:
 
 
 def _updated(member: ConsumerGroupMember, heartbeat: ConsumerHeartbeat) -> ConsumerGroupMember:
-    """Return the member with the fields of a heartbeat; the same object if they are not new."""
+    """Return the member with the fields of a heartbeat; the same object if nothing changes."""
     changes: dict[str, object] = {}
     if heartbeat.instance_id is not None and heartbeat.instance_id != member.instance_id:
         changes["instance_id"] = heartbeat.instance_id
@@ -435,7 +435,7 @@ def _updated(member: ConsumerGroupMember, heartbeat: ConsumerHeartbeat) -> Consu
 
 
 def _check_epoch(member: ConsumerGroupMember, heartbeat: ConsumerHeartbeat) -> None:
-    """Check the epoch of a heartbeat. A member may still have the epoch before if it missed a response."""
+    """Check the epoch of a heartbeat. A member that missed a response may still send its previous epoch."""
     epoch, expected = heartbeat.member_epoch, member.member_epoch
     if epoch in (JOIN_EPOCH, expected):
         return
@@ -463,7 +463,7 @@ def _has_all(assigned: OwnedPartitions, owned: ReportedPartitions) -> bool:
 def checked_static(
     member: ConsumerGroupMember | None, instance_id: str, member_id: str
 ) -> ConsumerGroupMember:
-    """Return a static member that the sender of a request may be."""
+    """Check that a request was sent by this static member, and return the member."""
     if member is None:
         raise UnknownMemberIdError(f"Instance id {instance_id} is unknown.")
     if member.member_id != member_id:

@@ -1,6 +1,6 @@
 """Converts a member of a consumer group to its records and back.
 
-A member has two records: one of its subscription and one of the partitions that it owns. The behaviour is
+A member has two records: one for its subscription and one for the partitions that it owns. The behaviour is
 that of Kafka's ``GroupCoordinatorRecordHelpers`` and ``ConsumerGroupMember.Builder``.
 """
 
@@ -122,7 +122,7 @@ def _stored(partitions: OwnedPartitions) -> list[_Partitions]:
 
 
 def _owned(stored: Sequence[_Partitions], member_epoch: int) -> OwnedPartitions:
-    """Return the partitions of a record. Releases of Kafka before 4.3 write no epochs of the partitions."""
+    """Return the partitions of a record. Kafka before 4.3 does not write the epochs of the partitions."""
     owned: dict[UUID, dict[int, int]] = {}
     default = max(member_epoch, 0)
     for one in stored:

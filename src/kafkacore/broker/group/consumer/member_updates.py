@@ -1,6 +1,7 @@
-"""Changes a member of a consumer group: its subscription, the group epoch, its target and its partitions.
+"""Computes the records of a change of a member: its fields, the group epoch, the target and its partitions.
 
-Members of both protocols take these steps. The behaviour is that of Kafka's ``GroupMetadataManager``.
+The steps are the same for members of both protocols. The behaviour is that of Kafka's
+``GroupMetadataManager``.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class MemberUpdate(NamedTuple):
     member: ConsumerGroupMember
     #: Group epoch after the change.
     epoch: int
-    #: Version of the topics that the change has seen.
+    #: Version of the topics for which the change was computed.
     topics_version: int
     #: See :attr:`RefreshedExpression.check`.
     regex_check: tuple[int, int] | None
@@ -83,7 +84,7 @@ class MemberUpdates:
         member_id: str,
         batch: list[CoordinatorRecord],
     ) -> ConsumerGroupMember:
-        """Return the static member that takes the place, the target and the partitions of another one."""
+        """Replace a static member. Return the new one, with the target and the partitions of the old one."""
         group_id = group.group_id
         member = replace(
             before, member_id=member_id, member_epoch=JOIN_EPOCH, previous_member_epoch=JOIN_EPOCH
@@ -93,7 +94,7 @@ class MemberUpdates:
         batch.append(records.target_assignment(group_id, member_id, group.target_of(before.member_id)))
         batch.append(partitions_record(group_id, member))
         logger.info(
-            "group %s: static member %s (instance id %s) takes the place of %s",
+            "group %s: static member %s (instance id %s) replaces %s",
             group_id,
             member_id,
             before.instance_id,
@@ -122,7 +123,7 @@ class MemberUpdates:
         before:
             The member as the group knows it, or the static member that it replaces; ``None`` if it is new.
         member, updated:
-            The member with the fields of before and of now.
+            The member with its previous fields, and with its new ones.
         reported:
             Partitions that the member reports as owned.
         may_describe:
@@ -130,8 +131,8 @@ class MemberUpdates:
         batch:
             Records to which those of the change are added.
         keeps_target:
-            Whether no target assignment is computed. If the last one is older than the group epoch, the
-            member does not come closer to it either.
+            Whether to keep the last target assignment. If that one is older than the group epoch, the
+            partitions of the member do not change either.
 
         Raises
         ------
@@ -159,9 +160,9 @@ class MemberUpdates:
         return MemberUpdate(now, epoch, topics_version, refreshed.check, previous_id)
 
     def written(self, group: ConsumerGroup, update: MemberUpdate) -> None:
-        """Remember, once the records have been applied, which topics the group has seen.
+        """Store the version of the topics in the group after the records of the change have been applied.
 
-        The deadlines of a static member end that has been replaced.
+        If a static member has been replaced, also end its deadlines.
         """
         stored = self._registry.consumer_group(group.group_id)
         if stored is not None and update.previous_id is not None and update.previous_id not in stored:

@@ -87,7 +87,7 @@ class Migration:
 
     @property
     def is_disabled(self) -> bool:
-        """Whether members of one protocol cannot join groups of the other one."""
+        """Whether a member of one protocol may not join a group with members of the other one."""
         return self._config.group_consumer_migration_policy == "disabled"
 
     # ---- From classic to consumer ---------------------------------------------------------------------
@@ -222,7 +222,7 @@ class Migration:
         batch: list[CoordinatorRecord],
         joining: ConsumerGroupMember | None = None,
     ) -> None:
-        """Add the records that replace a consumer group by a classic group.
+        """Add the records that replace a consumer group with a classic group.
 
         Parameters
         ----------
@@ -289,14 +289,14 @@ class Migration:
     def begin_classic_group(self, group_id: str, reason: str | None) -> None:
         """Begin the sessions of a group that has become a classic group.
 
-        Nothing happens if its records could not be written.
+        This does nothing if the records of the classic group could not be written.
 
         Parameters
         ----------
         group_id:
             Id of the group.
         reason:
-            Why its members rebalance; ``None`` if they have their partitions.
+            Reason for a rebalance; ``None`` if the members already have their partitions.
         """
         classic = self._registry.classic_group(group_id)
         if classic is None:

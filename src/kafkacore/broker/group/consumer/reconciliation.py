@@ -39,7 +39,7 @@ class Reconciliation:
     subscribed:
         Ids of the topics that the member subscribes to. The member gets no partitions of other topics.
     reported:
-        Partitions that the member reports as owned; ``None`` if its heartbeat does not have them.
+        Partitions that the member reports as owned; ``None`` if its heartbeat does not contain them.
     is_owned:
         Returns whether any member owns a partition.
     """
@@ -61,13 +61,13 @@ class Reconciliation:
         self._is_owned = is_owned
 
     def next(self, *, subscription_changed: bool) -> ConsumerGroupMember:
-        """Return the member after the step. It is equal to the member before if nothing changes.
+        """Return the member after the step. If nothing changes, it is equal to the member before the step.
 
         Parameters
         ----------
         subscription_changed:
-            Whether the heartbeat has changed the member's subscription. The member then loses the
-            partitions of other topics before a new target assignment exists.
+            Whether the heartbeat has changed the member's subscription. The member then gives up partitions
+            of topics to which it no longer subscribes, even before a new target assignment exists.
 
         Raises
         ------

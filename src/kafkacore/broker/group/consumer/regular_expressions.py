@@ -1,8 +1,8 @@
 """Matches the regular expressions that members subscribe to against the topics.
 
 Only topics that the member may describe match. The behaviour is that of Kafka's ``TopicRegexResolver``,
-with one difference: a regular expression is matched at the heartbeat of a member that uses it, and so the
-response to the first heartbeat has the partitions already.
+with one difference: a regular expression is matched during the heartbeat of a member that uses it, so the
+response to the first heartbeat already contains the partitions.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 class RefreshedExpression(NamedTuple):
     """The regular expression of a member after a heartbeat."""
 
-    #: The expression with its topics, if they have been matched and have changed.
+    #: The expression with the topics that match it, if these have changed.
     resolved: Mapping[str, ResolvedRegularExpression]
     #: Whether the group needs a new target assignment.
     has_changed: bool
-    #: Version of the topics and wall-clock time in milliseconds of the match; ``None`` if there was none.
+    #: Version of the topics and wall-clock time in milliseconds of the match; ``None`` without a match.
     check: tuple[int, int] | None = None
 
 
@@ -102,5 +102,5 @@ class RegularExpressions:
         resolved = ResolvedRegularExpression(topics, version, now_ms)
         value = ConsumerGroupRegularExpressionValue(topics=sorted(topics), version=version, timestamp=now_ms)
         batch.append(records.regular_expression(group.group_id, regex, value))
-        # A new expression that matches no topic changes nothing.
+        # A new expression that matches no topic does not change the subscribed topics.
         return RefreshedExpression({regex: resolved}, known is not None or bool(topics), check)

@@ -1,4 +1,4 @@
-"""Removes members from consumer groups: those that leave, and those that miss a deadline.
+"""Removes members from consumer groups when they leave or miss a deadline.
 
 The behaviour is that of ``consumerGroupFenceMembers`` in Kafka's ``GroupMetadataManager``.
 """
@@ -32,7 +32,7 @@ def removal_of_members(
 ) -> list[CoordinatorRecord]:
     """Return the records that remove members and raise the group epoch.
 
-    The next heartbeat of another member computes the new assignment.
+    The new assignment is computed during the next heartbeat of another member.
     """
     batch = [one for member in members for one in member_tombstones(group.group_id, member.member_id)]
     leaving = Counter(member.subscribed_topic_regex for member in members if member.subscribed_topic_regex)
@@ -48,7 +48,7 @@ def removal_of_group(
 ) -> list[CoordinatorRecord]:
     """Return the records that remove a group with all its members, in the order that Kafka requires.
 
-    ``joining`` is a static member that has replaced another one by earlier records of the same batch.
+    ``joining`` is a static member that replaces another one in earlier records of the same batch.
     """
     group_id = group.group_id
     replaced = None if joining is None else group.static_member(joining.instance_id)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Deadline(Enum):
-    """The tasks that a member must do in time. The values are the reasons in the log."""
+    """The tasks that a member must complete in time. The values are the reasons in log messages."""
 
     #: Send a heartbeat.
     SESSION = "the member session expired"

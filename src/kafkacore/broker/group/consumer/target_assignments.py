@@ -89,7 +89,7 @@ class TargetAssignments:
     ) -> Target:
         """Return the target assignment of the changed member, and add the records of a new assignment.
 
-        An assignment is computed at most once in ``group.consumer.assignment.interval.ms``. Until then, the
+        An assignment is computed at most once per ``group.consumer.assignment.interval.ms``. Until then, the
         members keep the last one.
 
         Parameters
