@@ -1,10 +1,10 @@
-"""Builds target assignments. Members, topics and partitions are numbers, and the inner loops run on arrays.
+"""Builds target assignments. Members, topics and partitions are numbered; the inner loops run on arrays.
 
 The behaviour is that of Kafka's ``UniformHomogeneousAssignmentBuilder``,
-``UniformHeterogeneousAssignmentBuilder`` and ``RangeAssignor``. Where Kafka follows the order of a hash
-table, members come in the order of the group, topics in the order of their ids, and partitions ascend: with
-uniform and the same topics this decides which partitions a member gives up or gets, and with uniform and
-different topics which of two equally loaded members gets one.
+``UniformHeterogeneousAssignmentBuilder`` and ``RangeAssignor``. Where Kafka's result depends on the order of
+a hash table, members come in the order of the group, topics in the order of their ids, and partitions in
+ascending order. With uniform and the same topics, this order decides which partitions a member gives up or
+gets. With uniform and different topics, it decides which of two equally loaded members gets a partition.
 """
 
 from base64 import urlsafe_b64encode
@@ -26,7 +26,7 @@ cdef enum:
     NOBODY = -1
 
 
-# Copies the hash of a key, whereas an assignment calls the method in Python that computes it.
+# Copies the hash of a key from a set. Setting the key of a dict calls UUID.__hash__, a slow Python method.
 cdef object from_keys = dict.fromkeys
 
 
@@ -35,7 +35,7 @@ cdef object from_keys = dict.fromkeys
 @cython.internal
 @cython.final
 cdef class Numbers:
-    """An array of numbers, which are zero at first."""
+    """An array of numbers that are initially zero."""
 
     cdef int32_t *at
     cdef Py_ssize_t count
@@ -43,7 +43,7 @@ cdef class Numbers:
 
     def __cinit__(self, Py_ssize_t count=0):
         self.count = self.capacity = count
-        # One more, because an empty block may be NULL.
+        # One number more, because calloc may return NULL for an empty block.
         self.at = <int32_t *> calloc(count + 1, sizeof(int32_t))
         if self.at == NULL:
             raise MemoryError
@@ -70,9 +70,9 @@ cdef class Topics:
     """The topics of a group in the order of Kafka's ``Uuid``. Their partitions are numbered consecutively."""
 
     cdef list ids
-    # UUID.int → place of the topic. The hash of a UUID is a method in Python, and therefore slower.
+    # UUID.int → place of the topic. UUID.__hash__ is a Python method, and therefore slower.
     cdef dict places
-    # A set of each topic alone, which has its hash.
+    # For each topic, a set of only this topic. The set stores the hash of the topic.
     cdef list alone
     # Number of the first partition of each topic, and at the end the number of all partitions.
     cdef Numbers starts
@@ -135,7 +135,7 @@ cdef class Topics:
 
 
 cdef tuple relative(const int32_t *numbers, Py_ssize_t count, int32_t start):
-    """Return numbers counted from ``start``."""
+    """Return the numbers relative to ``start``."""
     cdef tuple made = PyTuple_New(count)
     cdef Py_ssize_t i
     for i in range(count):
@@ -146,7 +146,7 @@ cdef tuple relative(const int32_t *numbers, Py_ssize_t count, int32_t start):
 
 
 cdef tuple consecutive(int32_t first, int32_t end):
-    """Return the numbers from ``first`` to before ``end``."""
+    """Return the numbers from ``first`` up to but not including ``end``."""
     cdef tuple made = PyTuple_New(end - first)
     cdef int32_t i
     for i in range(first, end):
@@ -241,7 +241,7 @@ def assign_homogeneous(members, partition_counts):
         room = quota + has_extra
         new[member_id] = kept(topics, member.assigned, &room, is_assigned.at, revoked)
         if room and has_extra and left > extra:
-            # Later members that have more partitions can keep the extra one.
+            # Leave the extra partition to later members, which may own more partitions.
             room -= 1
             has_extra = False
         extra -= has_extra
@@ -266,7 +266,7 @@ def assign_homogeneous(members, partition_counts):
 
 
 cdef kept(Topics topics, assigned, int32_t *room, int32_t *is_assigned, Numbers revoked):
-    """Return the partitions that a member keeps, and subtract them from its room."""
+    """Return the partitions that a member keeps, and subtract their number from ``room``."""
     cdef tuple partitions
     cdef dict new
     cdef int32_t place, start, count, partition, left = room[0]
@@ -315,7 +315,7 @@ cdef kept(Topics topics, assigned, int32_t *room, int32_t *is_assigned, Numbers 
 
 
 cdef with_more(Topics topics, assigned, const int32_t *numbers, Py_ssize_t count):
-    """Return an assignment with these partitions besides its own ones."""
+    """Return an assignment with these partitions added."""
     cdef dict new = dict(assigned) if assigned else None
     cdef dict more
     cdef Py_ssize_t start = 0, end
@@ -337,10 +337,10 @@ cdef with_more(Topics topics, assigned, const int32_t *numbers, Py_ssize_t count
 
 # ---- Uniform, members with different topics -----------------------------------------------------------
 
-# A group in arrays. The members of a topic are sorted by their load once. The least loaded ones form a range
-# at the start, and the most loaded ones a range at the end. The caller gives a partition to each least loaded
-# member in turn, which makes all of them equal, and then the range grows by the members with that load. The
-# other end works alike.
+# A group in arrays. The members of a topic are sorted by their load once. The least loaded members form a
+# range at the start, and the most loaded members a range at the end. The caller gives one partition to each
+# member of the first range in turn. These members then have the load of the members after them, and the range
+# is extended by those. The range at the end is extended in the same way when partitions are taken from it.
 cdef struct Group:
     # Number of the first partition of each topic.
     const int32_t *starts
@@ -379,7 +379,7 @@ def assign_heterogeneous(members, partition_counts):
     cdef Numbers subscriber_starts = Numbers(topic_count + 1)
     cdef Numbers owners = Numbers(topics.partition_count)
     cdef Numbers loads = Numbers(member_count), has_changed = Numbers(member_count)
-    # The load of a member is at most the number of partitions, and one more is the highest load searched for.
+    # The load of a member is at most the number of partitions. The search goes up to one more than that.
     cdef Numbers counts = Numbers(topics.partition_count + 2)
     cdef Numbers by_owner = Numbers(topics.partition_count)
     cdef Numbers owner_starts = Numbers(member_count + 1), owner_ends = Numbers(member_count + 1)
@@ -419,7 +419,7 @@ def assign_heterogeneous(members, partition_counts):
 
 
 cdef Numbers subscribers_of(Subscriptions subscriptions, Numbers subscription_of, Numbers starts):
-    """Return the members of all topics in their order, and set where those of each topic start."""
+    """Return the members of each topic, one topic after the other, and set where each topic starts."""
     cdef const int32_t *ends = subscriptions.ends.at
     cdef const int32_t *places = subscriptions.places.at
     cdef Py_ssize_t topic_count = starts.count - 1, member, i, place
@@ -446,7 +446,7 @@ cdef Numbers subscribers_of(Subscriptions subscriptions, Numbers subscription_of
 cdef int keep(Group *group, Subscriptions subscriptions, list members, Numbers subscription_of) except -1:
     """Let members keep the partitions of the topics that they still subscribe to."""
     cdef Topics topics = subscriptions.topics
-    # Subscription that was last seen to contain a topic, plus one.
+    # For each topic, the number of the last subscription that contained it, plus one.
     cdef Numbers seen_in = Numbers(len(topics.ids))
     cdef int32_t last = -1, subscription, place, start, count, partition
     cdef Py_ssize_t i, j
@@ -474,7 +474,7 @@ cdef int keep(Group *group, Subscriptions subscriptions, list members, Numbers s
 
 
 cdef int sort_topics(Group *group, Py_ssize_t topic_count, Numbers all_places, Numbers shared) except -1:
-    """List topics with many partitions for each member first, because they have the least choice.
+    """List topics with many partitions per member first, because their partitions are the hardest to place.
 
     ``shared`` lists only the topics of several members.
     """
@@ -515,14 +515,14 @@ cdef void balance(Group *group, const int32_t *places, Py_ssize_t count) noexcep
     for _round in range(MAX_ROUNDS):
         for i in range(count):
             if i == last_changed:
-                # All topics are balanced since this one has last changed.
+                # No topic has changed since this one was changed last, so all topics are balanced.
                 return
             if balance_topic(group, places[i]) or last_changed < 0:
                 last_changed = i
 
 
 cdef bint balance_topic(Group *group, int32_t place) noexcept nogil:
-    """Move partitions of a topic from the members with most partitions to those with least."""
+    """Move partitions of a topic from the members with the most partitions to those with the fewest."""
     cdef int32_t most, number, least
     cdef bint has_moved = False
     if not is_imbalanced(group, place):
@@ -534,7 +534,7 @@ cdef bint balance_topic(Group *group, int32_t place) noexcept nogil:
         if most == NOBODY:
             break
         if group.owner_ends[most] == group.owner_starts[most]:
-            # The member has no partition of the topic: leave it out.
+            # The member has no partition of the topic: remove it from the range.
             group.most_end -= 1
             group.sorted[group.next_most + 1] = group.sorted[group.most_end]
             group.sorted[group.most_end] = most
@@ -681,9 +681,9 @@ def assign_ranges(members, member_ids, partition_counts):
     cdef Numbers quotas = Numbers(topic_count), extras = Numbers(topic_count)
     # Where the next range of each topic starts, and where the last one started.
     cdef Numbers nexts = Numbers(topic_count), lasts = Numbers(topic_count)
-    # Topics of one member of which it gets partitions.
+    # Topics from which the current member gets partitions.
     cdef Numbers given = Numbers(topic_count)
-    # Where the topics of each subscription end that have partitions left.
+    # For each subscription, the end of the topics that still have partitions.
     cdef Numbers ends
     cdef int32_t *places = subscriptions.places.at
     cdef int32_t place, count, subscription, size
@@ -693,7 +693,7 @@ def assign_ranges(members, member_ids, partition_counts):
     for i, member in enumerate(listed):
         subscription_of.at[i] = subscription = subscriptions.number(member.topic_ids)
         for j in range(subscriptions.ends.at[subscription], subscriptions.ends.at[subscription + 1]):
-            # The quota is the number of members until all are counted.
+            # In this loop, the quota counts the members of the topic.
             quotas.at[subscriptions.places.at[j]] += 1
     places = subscriptions.places.at
     ends = Numbers(subscriptions.ends.count)
