@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from eventually import BUDGET_MS
+from model.dose import dose
 from model.findings import Finding
 from model.group_history import Event, GroupHistory
 
@@ -24,7 +25,7 @@ from kafkacore.structs import OffsetAndMetadata, TopicPartition
 
 GROUP = "killed-group"
 #: Range of the polls with records after which a member leaves and rejoins with another name.
-SHORTEST_STAY, LONGEST_STAY = 20, 120
+SHORTEST_STAY, LONGEST_STAY = dose(5, 20), dose(15, 120)
 
 #: Called with partition, offset and value of each processed record.
 Saw = Callable[[int, int, bytes], None]

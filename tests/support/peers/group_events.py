@@ -131,7 +131,12 @@ class GroupEvents:
         able = [member for member in self._leavers() if member.knows_its_partitions()]
         if not able:
             return self._kill()
-        self.group.leave(self.chance.choice(able))
+        member = self.chance.choice(able)
+        if not member.may_be_killed:
+            # A client that closes before its first JoinGroup is answered does not know the member id to leave
+            # with. The group then waits for the second JoinGroup until the session expires.
+            member.await_event(_is_assigned)
+        self.group.leave(member)
         return "leave"
 
     def _kill(self) -> str:
@@ -178,6 +183,10 @@ class GroupEvents:
             eventually(lambda: self.group.kind() == self.wanted, self.group.kind)
             self.counts[f"to {self.wanted}"] += 1
             self.wanted = "consumer" if self.wanted == "classic" else "classic"
+
+
+def _is_assigned(event: Event) -> bool:
+    return event.kind == "assigned"
 
 
 def _has_records(event: Event) -> bool:
