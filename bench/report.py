@@ -117,8 +117,7 @@ def _micro(micro: list[dict[str, Any]]) -> Iterator[str]:
     groups: dict[str, list[dict[str, Any]]] = {}
     alone = []
     for each in micro:
-        # The codec libraries are compared with each other; docs/how-it-works/decisions.md explains the
-        # choice.
+        # The codec libraries are compared with each other; docs/dependencies.md explains the choice.
         if each["name"].startswith("codecs.py"):
             continue
         groups.setdefault(each["group"] or each["name"], []).append(each)

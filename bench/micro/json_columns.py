@@ -3,7 +3,7 @@
     python -m pytest bench/micro/json_columns.py --benchmark-enable
 
 All contenders start from the same column of bytes. Peers that read lines join the records first. The peers do
-not produce the same values as Spark's ``from_json``: docs/how-it-works/decisions.md lists the differences.
+not produce the same values as Spark's ``from_json``: docs/dependencies.md lists the differences.
 """
 
 from __future__ import annotations

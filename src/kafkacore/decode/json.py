@@ -4,7 +4,7 @@ The options are those of Spark. Spark reads a stream of Jackson tokens, and this
 An invalid token makes the whole record malformed; a scalar of the wrong type makes only its field null. A
 list with an element of the wrong type is null. A map with a value of the wrong type is null, too, but a
 struct keeps its other fields. If a field is repeated, the last valid value is used. No existing library
-follows these rules; docs/how-it-works/decisions.md compares the libraries.
+follows these rules; docs/dependencies.md compares the libraries.
 """
 
 from __future__ import annotations
