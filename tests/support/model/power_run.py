@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from unittest.mock import patch
 
 from eventually import eventually
 from model.broker_in_hand import BrokerInHand, frame_of
+from model.loading import until_power_is_lost
 from model.log_oracle import NOW_MS, batch, read_all
 from model.power_rights import CONFIG as GUARDED
 from model.power_rights import Rights
@@ -55,16 +55,6 @@ CONFIG = {
 #: Segment size of every fourth seed: a lost sector then has other sectors before and after it.
 LARGE_SEGMENT = 20_000
 LOADING = 14
-
-
-def _until_power_is_lost(run: Callable[[PartitionLoader], None]) -> Callable[[PartitionLoader], None]:
-    """Run the loader's thread, and ignore the power failure that ends it."""
-
-    def guarded(loader: PartitionLoader) -> None:
-        with suppress(PowerLossError):
-            run(loader)
-
-    return guarded
 
 
 @dataclass
@@ -132,12 +122,12 @@ class PowerRun:
 
     def run(self, losses: int) -> list[str]:
         """Cut the power ``losses`` times and return the violations found after each time."""
-        with patch.object(PartitionLoader, "_run", _until_power_is_lost(PartitionLoader._run)):
+        with patch.object(PartitionLoader, "_run", until_power_is_lost(PartitionLoader._run)):
             return self._run(losses)
 
     def _run(self, losses: int) -> list[str]:
         for _ in range(losses):
-            self._live_until_power_is_lost()
+            self._liveuntil_power_is_lost()
             self.disk = self.disk.lose_power(self.deciding)
             self.states += 1
             self._start()
@@ -172,7 +162,7 @@ class PowerRun:
             self.broker.abandon()
             self.broker = None
 
-    def _live_until_power_is_lost(self) -> None:
+    def _liveuntil_power_is_lost(self) -> None:
         left = self.chance.randrange(10, 400)
 
         def fault(call: int, verb: str, path: Path) -> BaseException | None:

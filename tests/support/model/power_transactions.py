@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 from model.broker_in_hand import BrokerInHand, frame_of
+from model.loading import loading_at_once
 from model.log_oracle import NOW_MS
 from model.transaction_log import batch, read_committed
 
 from kafkacore.broker.config.broker_config import BrokerConfig
-from kafkacore.broker.coordinator.loader import LoadJob, PartitionLoader
 from kafkacore.protocol import decode_response
 from kafkacore.protocol.generated.add_offsets_to_txn import AddOffsetsToTxnRequest
 from kafkacore.protocol.generated.add_partitions_to_txn import AddPartitionsToTxnRequest
@@ -122,7 +121,7 @@ class PowerTransactions:
             return PowerLossError(verb) if lost_at is not None and call >= first + lost_at else None
 
         self.disk.fault = fault
-        with _loading_at_once():
+        with loading_at_once():
             with suppress(PowerLossError):
                 self._start()
                 self._create()
@@ -242,7 +241,7 @@ class PowerTransactions:
     def check(self) -> list[str]:
         """Start the broker after a loss of power or a kill, and return the violations found."""
         self.disk.fault = lambda call, verb, path: None
-        with _loading_at_once():
+        with loading_at_once():
             return self._check()
 
     def _check(self) -> list[str]:
@@ -306,25 +305,6 @@ class PowerTransactions:
 
 def _repeats(values: list[bytes | None]) -> bool:
     return len(set(values)) < len(values)
-
-
-@contextmanager
-def _loading_at_once() -> Iterator[None]:
-    """Load the partitions of a coordinator before the broker continues; ignore a power failure meanwhile."""
-    load, run = PartitionLoader.load, PartitionLoader._run
-
-    def load_now(loader: PartitionLoader, job: LoadJob) -> None:
-        load(loader, job)
-        thread = loader._thread
-        if thread is not None:
-            thread.join()
-
-    def guarded(loader: PartitionLoader) -> None:
-        with suppress(PowerLossError):
-            run(loader)
-
-    with patch.object(PartitionLoader, "load", load_now), patch.object(PartitionLoader, "_run", guarded):
-        yield
 
 
 # ---- Requests ----------------------------------------------------------------------------------------------

@@ -305,6 +305,9 @@ class ConsumerHeartbeats:
             _check_epoch(member, heartbeat)
         elif (
             member is not None
+            # Kafka refuses the member itself too. Its join would then fail if the response to the first one
+            # was lost.
+            and member.member_id != member_id
             and not member.uses_classic_protocol
             and member.member_epoch != STATIC_LEAVE_EPOCH
         ):

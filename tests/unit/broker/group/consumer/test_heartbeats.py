@@ -165,6 +165,15 @@ def test_member_changes_its_subscription(harness: GroupHarness) -> None:
     assert harness.consumer_heartbeat("a", 2, owned={}).got.partitions == {u: [0, 1]}
 
 
+def test_static_member_repeats_its_join(harness: GroupHarness) -> None:
+    first = harness.consumer_join("a", instance_id="i")
+    again = harness.consumer_join("a", instance_id="i")
+    assert again.error_code == 0
+    assert again.partitions == first.partitions == {T: [0, 1, 2, 3]}
+    assert harness.consumer_heartbeat("a", again.epoch, instance_id="i").got.error_code == 0
+    assert len(harness.restarted().consumer_group) == 1
+
+
 def test_static_member_keeps_its_partitions_while_it_is_away(harness: GroupHarness) -> None:
     harness.consumer_join("a", instance_id="i")
     harness.pass_ms(INTERVAL_MS)
