@@ -24,8 +24,8 @@ class ResourcePatternFilter:
     resource_name:
         Name of the resource; ``None`` for every name.
     pattern_type:
-        ``LITERAL`` or ``PREFIXED`` selects entries of that type, ``ANY`` those of both. ``MATCH`` selects all
-        entries that apply to the resource with this name.
+        ``LITERAL`` or ``PREFIXED`` selects entries of that type. ``ANY`` selects entries of both types.
+        ``MATCH`` selects all entries that apply to the resource with this name.
 
     Raises
     ------
@@ -92,7 +92,10 @@ class ACLFilter:
 
 @dataclass(frozen=True)
 class ACL(ACLFilter):
-    """An access control entry. It allows or denies a principal an operation from a host (``*`` for all)."""
+    """An access control entry, which allows or denies an operation.
+
+    The entry applies to requests of a principal from a host (``*`` for all).
+    """
 
     principal: str
     host: str

@@ -1,6 +1,7 @@
 """Check the arguments of admin calls.
 
-Without these checks a wrong type would surface in the encoder of the request, which cannot name the argument.
+Without these checks, the encoder of the request would fail on a wrong type, and its error would not name the
+argument.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def instances(name: str, values: object, kind: type[T]) -> list[T]:
 
 
 def members(name: str, values: object, kind: type[AnyEnum]) -> list[AnyEnum]:
-    """Return the members of an enumeration for a list of members, names or values."""
+    """Convert a list of members, names or values to members of an enumeration."""
     return [as_member(kind, each) for each in listed(name, values, f"{kind.__name__} members")]
 
 

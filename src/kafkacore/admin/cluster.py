@@ -103,7 +103,7 @@ class ClusterAdmin:
         self._driver = driver
 
     def describe(self, timeout_ms: float) -> ClusterDescription:
-        """Describe the cluster, with fenced brokers where the broker reports them."""
+        """Describe the cluster. Fenced brokers are included if the broker can list them."""
         request = RequestBuilder(DescribeClusterRequest, _describe_cluster)
         try:
             response = self._driver.requester.send(request, timeout_ms)
@@ -206,7 +206,7 @@ class ClusterAdmin:
         ) -> Iterable[tuple[int, dict[str, str]]]:
             if response.error_code:
                 raise error_of(response.error_code, response.error_message, "the update of features")
-            # In newer versions, a response without an error has no results, because every update succeeded.
+            # Newer versions of the response contain no results if every update succeeded.
             outcomes = dict.fromkeys(updates, "OK")
             for result in response.results:
                 if result.error_code:

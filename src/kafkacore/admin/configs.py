@@ -96,7 +96,7 @@ class ConfigFilterType(EnumHelper, IntEnum):
     def should_skip(self, config_source: ConfigSourceType) -> bool:
         """Return whether the filter leaves out values of this source.
 
-        ``DYNAMIC`` leaves out no source, because it selects by whether a value is read-only, not by source.
+        ``DYNAMIC`` selects the values that are not read-only, from any source.
         """
         if self is ConfigFilterType.MODIFIED:
             return not config_source.is_modified()
@@ -170,7 +170,7 @@ class ConfigAdmin:
     Parameters
     ----------
     driver:
-        Sends the requests. Those that concern a broker go to that broker.
+        Sends the requests. A request about the configuration of a broker goes to that broker.
     """
 
     def __init__(self, driver: Driver) -> None:
@@ -290,7 +290,7 @@ class ConfigAdmin:
                 )
 
     def _modified(self, keys: Sequence[_Key], timeout_ms: float) -> dict[_Key, dict[str, str]]:
-        """Return the values that are set for each resource, without the defaults that apply to it."""
+        """Return the values that are set for each resource itself, without defaults."""
         described = self.describe(
             [ConfigResource(kind, name) for kind, name in keys],
             False,
@@ -386,7 +386,7 @@ def _key(resource: ConfigResource) -> _Key:
 
 
 def _destination(key: _Key) -> int:
-    """Return the id of the broker to ask: a broker about its own configuration, otherwise any broker."""
+    """Return the broker's id if ``key`` is the configuration of a broker, otherwise ``ANY``."""
     kind, name = key
     if kind not in (ConfigResourceType.BROKER, ConfigResourceType.BROKER_LOGGER) or not name:
         return ANY

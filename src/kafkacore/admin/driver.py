@@ -177,7 +177,7 @@ class Leaders:
         found: dict[TopicPartition, int | KafkaError] = {}
         for topic in message.topics:
             if topic.name is None:
-                # Only a topic that was asked for by its id may lack a name.
+                # A topic has no name if the request asked for it by id. This request contains only names.
                 continue
             for partition in topic.partitions:
                 tp = TopicPartition(topic.name, partition.partition_index)
@@ -233,11 +233,11 @@ class Driver:
         keys:
             The items.
         build:
-            Returns a request for items of the same broker. If it raises ``UnsupportedVersionError`` for the
-            broker's version, each item gets a request of its own.
+            Returns a request for items of the same broker. If ``build`` raises ``UnsupportedVersionError``
+            for the broker's version, each item gets a request of its own.
         read:
-            Returns the value or the error of each item from a response. If it raises an error, that is
-            the outcome of all items of the request.
+            Returns the value or the error of each item from a response. If ``read`` raises an error, every
+            item of the request gets this error.
         timeout_ms:
             Time limit in milliseconds.
         retried:

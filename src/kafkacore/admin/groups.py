@@ -1,4 +1,4 @@
-"""Consumer groups and their committed offsets, of the classic and the consumer protocol (KIP-848)."""
+"""Consumer groups of the classic and the consumer protocol (KIP-848), and their committed offsets."""
 
 from __future__ import annotations
 
@@ -86,7 +86,8 @@ class GroupType(EnumHelper, StrEnum):
     STREAMS = "streams"
 
 
-#: Types that :meth:`GroupAdmin.description_of_each` describes. ListGroups has types since Kafka 3.8.
+#: Types that :meth:`GroupAdmin.description_of_each` describes. Before Kafka 3.8, the type in a listing is
+#: empty.
 DESCRIBED_TYPES: Final = frozenset({GroupType.CLASSIC, GroupType.CONSUMER, ""})
 
 
@@ -151,8 +152,8 @@ class MemberDescription(TypedDict):
     The last four keys exist only in the consumer protocol. ``upgraded`` tells whether the member itself uses
     that protocol; it is ``None`` if the broker does not report it (Apache Kafka 3.x).
 
-    The subscription and the assignment of a consumer are dicts. Those of other clients, such as Kafka
-    Connect, are bytes.
+    The subscription and the assignment of a consumer are dicts. The subscription and the assignment of
+    another client, such as Kafka Connect, are bytes.
     """
 
     member_id: str
@@ -281,9 +282,9 @@ class GroupAdmin:
     def description_of_each(
         self, group_ids: Iterable[str], coordinator_id: int | None, timeout_ms: float
     ) -> dict[str, GroupDescription | KafkaError]:
-        """Describe each group by the request of the consumer protocol or else of the classic protocol.
+        """Describe each group with ConsumerGroupDescribe, or else with DescribeGroups.
 
-        Kafka's Java client does the same, because each request describes only the groups of one protocol.
+        Each request describes only the groups of one protocol. Kafka's Java client also tries both requests.
         """
         lookup = _coordinators(coordinator_id)
         groups = names("group_ids", group_ids)

@@ -530,7 +530,7 @@ class KafkaAdminClient:
         include_synonyms:
             Whether to list all sources that may set each value.
         config_filter:
-            ``modified`` for values that are set for the resource, ``dynamic`` for those that can be altered,
+            ``modified`` for values that are set for the resource, ``dynamic`` for values that can be altered,
             ``default``, ``static``, or ``all``.
         raise_errors:
             Whether to raise the first error of a resource. Otherwise the dict of a resource with an error is
@@ -1401,7 +1401,8 @@ class KafkaAdminClient:
         Parameters
         ----------
         components:
-            The entity types that a quota must have, each with a name, the default, or any name.
+            Conditions for the entity of a quota. Each component names an entity type and the entities that
+            match.
         strict:
             Whether to leave out quotas whose entity has other entity types as well.
         timeout_ms:

@@ -85,12 +85,12 @@ class GroupLag:
 
 @dataclass(frozen=True)
 class LagError:
-    """An error that prevented the lag of a broker's groups, of a group or of a partition from being read.
+    """The reason why the lag of a broker's groups, of a group or of a partition could not be read.
 
     Attributes
     ----------
     kind:
-        ``broker`` (the list of its groups), ``group`` or ``partition``.
+        ``broker`` (the broker did not list its groups), ``group`` or ``partition``.
     name:
         The broker's id, or the name of the group or partition.
     """

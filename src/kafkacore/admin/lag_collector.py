@@ -38,15 +38,15 @@ GAUGES = {
         ("cluster_name", "group", "topic"),
     ),
     "kafka_consumergroup_group_members": ("Members of the group.", _GROUP),
-    "kafka_consumergroup_group_state": ("1 for the state that the group has.", (*_GROUP, "state")),
+    "kafka_consumergroup_group_state": ("Always 1; the state of the group is a label.", (*_GROUP, "state")),
     "kafka_partition_latest_offset": ("End offset of a partition that a group has committed.", _TOPIC),
-    "kafka_consumergroup_poll_time_ms": ("Milliseconds that the last look took.", ("cluster_name",)),
-    "kafka_consumergroup_up": ("1 if the last look reached the cluster, else 0.", ("cluster_name",)),
+    "kafka_consumergroup_poll_time_ms": ("Duration of the last read, in milliseconds.", ("cluster_name",)),
+    "kafka_consumergroup_up": ("1 if the last read of the cluster succeeded, else 0.", ("cluster_name",)),
 }
 #: Name, meaning and labels of the metric that counts errors.
 ERRORS = (
     "kafka_consumergroup_errors",
-    "Brokers, groups, partitions (by kind) or whole looks (kind=cluster) that could not be read.",
+    "Failed reads of brokers, groups, partitions or the whole cluster, by kind.",
     ("cluster_name", "kind"),
 )
 _KINDS = ("broker", "cluster", "group", "partition")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import Final, NamedTuple
 
-#: The time of a record is precise enough if the interval between the two points around it has at most this
-#: length: in milliseconds, or as a fraction of the record's age.
+#: An estimate is precise enough if the two points around the record are at most this far apart: in
+#: milliseconds, or as a fraction of the record's age.
 PRECISION_MS: Final = 1000.0
 PRECISION: Final = 0.02
 #: Maximum number of points per partition. If there are more, every second point of the older half is dropped.
@@ -102,7 +102,7 @@ class OffsetTimeline:
         return start.last_ms + share * (end.first_ms - start.last_ms)
 
     def next_lookup_ms(self, offset: int, *, halves: bool) -> int | None:
-        """Return a time whose end offset would improve the estimate for ``offset``.
+        """Return a time at which to look up the end offset, to improve the estimate for ``offset``.
 
         Return ``None`` if the estimate is precise, or if ``offset`` is not between two points.
 

@@ -57,7 +57,7 @@ _SPEC_FROM: Final = {
 }
 _SPECS: Final = frozenset(map(int, OffsetSpec))
 _ISOLATION_FROM: Final = 2
-#: First version of ElectLeaders with a type of election (KIP-460).
+#: First version of ElectLeaders that has a type of election (KIP-460).
 _ELECTION_TYPE_FROM: Final = 1
 
 

@@ -29,12 +29,12 @@ logger = logging.getLogger(__name__)
 #: every broker forwards requests to the controller.
 ANY: Final = -1
 CONTROLLER: Final = -2
-#: Maximum time of one poll, in milliseconds, so that a wait notices that another thread closes the client.
+#: Maximum time of one poll, in milliseconds. After it, a waiting thread checks whether the client was closed.
 _MAX_POLL_MS: Final = 100.0
 
 
 class _Call:
-    """A request and its destination, until it has a response or an error."""
+    """A request, its destination, and finally its response or error."""
 
     __slots__ = (
         "deadline_ms",
@@ -186,7 +186,7 @@ class Requester:
     def send(self, request: Request[ResponseT], timeout_ms: float, destination: int = ANY) -> ResponseT:
         """Send ``request`` to a broker and return its response.
 
-        A request whose connection is closed before the response arrives is sent again.
+        If the connection closes before the response arrives, the request is sent again.
 
         Raises
         ------
@@ -275,7 +275,7 @@ class Requester:
                     self._turn.notify_all()
 
     def _poll_once(self, wait_ms: float) -> None:
-        """Send the requests of any thread that are due, and handle what the brokers have sent."""
+        """Send the due requests of all threads, and handle the data that brokers have sent."""
         self._check_open()
         now_ms = self.clock.monotonic_ms()
         for call in self._calls:

@@ -32,7 +32,7 @@ from kafkacore.protocol.message import ZERO_UUID
 
 #: Topics for ``create_topics``: objects, names, or a mapping of names to settings.
 NewTopics: TypeAlias = Iterable[NewTopic | str] | Mapping[str, Mapping[str, Any]]
-#: First versions of DeleteTopics and of Metadata with topic ids (KIP-516).
+#: First versions of DeleteTopics and Metadata that support topic ids (KIP-516).
 _IDS_IN_DELETE_FROM: Final = 6
 _IDS_IN_METADATA_FROM: Final = 12
 #: Wait between two checks of ``wait_for_topics``, in milliseconds.
@@ -111,7 +111,7 @@ class TopicAdmin:
     Parameters
     ----------
     driver:
-        Sends the requests. Those that change topics go to the controller.
+        Sends the requests. Requests that change topics go to the controller.
     """
 
     def __init__(self, driver: Driver) -> None:
@@ -129,7 +129,7 @@ class TopicAdmin:
         wanted = _names(topics)
         found: dict[str | UUID, TopicDescription] = {}
         for topic in self._metadata(wanted, timeout_ms).topics:
-            # A topic that was asked for by its id may have its name in the response as well.
+            # If the request asked for a topic by id, the response may contain its name too.
             key = topic.topic_id if topic.topic_id in wanted else topic.name
             if key in wanted:
                 found[key] = _described(topic)
@@ -389,7 +389,7 @@ def _deleted(
     response: DeleteTopicsResponse, asked: Sequence[str | UUID]
 ) -> Iterable[tuple[str | UUID, DeletedTopic | KafkaError]]:
     for topic in response.responses:
-        # A topic that was asked for by its id may have its name in the response as well.
+        # If the request named a topic by id, the response may contain its name too.
         key: str | UUID = topic.topic_id if topic.topic_id in asked else topic.name or ""
         error = for_code(topic.error_code)
         if issubclass(error, NotControllerError | ThrottlingQuotaExceededError):
@@ -422,7 +422,7 @@ def _metadata_request(topics: Sequence[str | UUID] | None, version: int) -> Meta
     )
 
 
-#: First version of Metadata with the allowed operations (KIP-430).
+#: First version of Metadata that can return the allowed operations (KIP-430).
 _OPERATIONS_FROM: Final = 8
 
 
@@ -457,7 +457,7 @@ def _id(topic_id: UUID) -> str | None:
 
 
 def _not_ready(topic: TopicDescription | None) -> str | None:
-    """Return why a topic cannot be used yet; ``None`` if it can."""
+    """Return the reason why a topic cannot be used yet, or ``None`` if it can be used."""
     if topic is None:
         return "not in the metadata"
     if topic["error_code"]:

@@ -37,11 +37,11 @@ from kafkacore.protocol.generated.list_transactions import ListTransactionsReque
 from kafkacore.protocol.generated.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from kafkacore.structs import EnumHelper, TopicPartition, partition_name
 
-#: First versions of ListTransactions with a minimum duration (KIP-994) and with a pattern (KIP-1152).
+#: First versions of ListTransactions that support a minimum duration (KIP-994) and a pattern (KIP-1152).
 _DURATION_FROM: Final = 1
 _PATTERN_FROM: Final = 2
-#: A transaction hangs if it has been open this much longer than the maximum transaction timeout. The value is
-#: that of kafka-transactions.sh.
+#: A transaction hangs if it has been open for the maximum transaction timeout plus this time.
+#: kafka-transactions.sh uses the same value.
 _HANGING_SLACK_MS: Final = 5 * 60_000
 
 
