@@ -18,7 +18,8 @@ from kafkacore.errors import KafkaError
 
 _CHUNK_BYTES = 65_536
 _TAIL_BYTES = 16_000
-#: Seconds without an answer after which the broker is checked, because the worker may be waiting for it.
+#: After this number of seconds without an answer, the broker is checked, because the worker may be waiting
+#: for the broker.
 SILENCE_S = 10.0
 #: The line with the error in a traceback of Python or Java.
 _ERROR = re.compile(r"(Exception in thread \S+ |Caused by: )?[\w.]+(Error|Exception|Timeout)\b")

@@ -30,7 +30,10 @@ class Machine(TypedDict):
 
 
 def describe_machine() -> Machine:
-    """Return CPU model, cores, memory, operating system and Python. ``words`` has all of them as text."""
+    """Return CPU model, cores, memory, operating system and Python.
+
+    The field ``words`` contains all of these as text.
+    """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     memory_gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
     cpu = _cpu_model()

@@ -1,7 +1,7 @@
 """Send records on a fixed schedule, and measure latency from the scheduled times.
 
 The schedule does not depend on the progress of the client. So the latency includes the time that a record
-waits because the client is behind. If it were measured from the actual send, this wait would be missing
+waits because the client is behind. If latency were measured from the actual send, this wait would be missing
 (coordinated omission).
 """
 

@@ -39,7 +39,7 @@ FIGURES: dict[FigureName, bool] = {
     "jvm_cpu_s_per_million": False,
     "python_cpu_s_per_million": False,
     "worker_peak_mib": False,
-    # Only in the Spark benchmark with two rows per trigger, which has no records per second.
+    # Only in the Spark benchmark with two rows per trigger, which does not measure records per second.
     "ms_per_batch": False,
     "cpu_ms_per_batch": False,
 }
@@ -111,7 +111,7 @@ class Entry(TypedDict):
     median: Figures
     #: Minimum and maximum of each figure over the rounds.
     spread: dict[FigureName, list[float]]
-    #: Factor by which the first contestant is better, by figure and by ``latency_<percentile>``.
+    #: Figure, or ``latency_<percentile>`` → factor by which the first contestant is better.
     advantage: dict[str, float]
     void: str | None
 

@@ -145,7 +145,7 @@ def _distinct(task: Task) -> int:
 
 
 class _Arrivals:
-    """Arrival time of each record: the time at which the call that returned it ended."""
+    """Arrival time of each record: the end of the call that returned the record."""
 
     def __init__(self, task: Task) -> None:
         self._timeout = _ReadTimeout(task)
@@ -186,7 +186,7 @@ def _receive(task: Task) -> Answer:
 
 
 def _end_with_parent() -> None:
-    """Exit when standard input ends, because the parent has exited then."""
+    """Exit when standard input ends, because this means that the parent has exited."""
     os.read(0, 1)
     os._exit(1)
 

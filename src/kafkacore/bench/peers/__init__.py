@@ -104,5 +104,8 @@ def consumer_of(peer: str, settings: ClientSettings, poll_records: int) -> Consu
 
 
 def stream(values: Sequence[bytes], count: int) -> Iterator[bytes]:
-    """Return an iterator over ``count`` values, repeating them. It runs without Python code per value."""
+    """Return an iterator that cycles through ``values`` until it has returned ``count`` of them.
+
+    The iterator runs no Python code per value.
+    """
     return islice(chain.from_iterable(repeat(values)), count)

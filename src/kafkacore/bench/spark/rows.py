@@ -23,7 +23,7 @@ TUNED_SOURCE = {
 TUNED_SINK = {"kafka.linger.ms": "20", "kafka.batch.size": str(256 << 10)}
 ROWS_A_TRIGGER = 1_000_000
 #: Kind of records → divisor of the number of records. These kinds cost much more than a plain read, and
-#: ``binaryFile`` also needs ten times the size of a segment file in memory.
+#: ``binaryFile`` also needs ten times as much memory as the size of a segment file.
 FEWER = {"json": 2, "none": 2, "segments": 2}
 #: Records per trigger, and number of triggers, in the row ``trigger``.
 SMALLEST_TRIGGER = 2
