@@ -54,7 +54,7 @@ class BrokerConfig:
         requires that clients authenticate, or ``allow_remote``.
     listeners, listener_security_protocol_map, advertised_listeners:
         Kafka's settings for several listeners or other protocols. ``host`` and ``port`` are the address of
-        the first one. Without ``listeners`` there is one listener, named after ``security_protocol``.
+        the first listener. Without ``listeners`` there is one listener, named after ``security_protocol``.
     security_protocol:
         Protocol of the only listener if ``listeners`` is not set.
     listener_properties:
@@ -226,7 +226,7 @@ class BrokerConfig:
         self._check_log_defaults()
 
     def _normalise_consumer_groups(self) -> None:
-        """Remove blanks from the lists, and write the policy, whose case Kafka ignores, in lower case."""
+        """Remove blanks from the lists. Convert the policy to lower case, because Kafka ignores its case."""
         normal = {
             "group_consumer_assignors": checked_assignors(self.group_consumer_assignors),
             "group_consumer_migration_policy": self.group_consumer_migration_policy.strip().lower(),
@@ -239,7 +239,7 @@ class BrokerConfig:
 
     @cached_property
     def node_listeners(self) -> tuple[Listener, ...]:
-        """Listeners of a node; the first one has ``host`` and ``port``."""
+        """Listeners of a node. The first listener has the address ``host`` and ``port``."""
         if self.listeners and self.security_protocol != "PLAINTEXT":
             raise KafkaConfigurationError(
                 f"security.protocol={self.security_protocol} applies only when 'listeners' is not set. "
@@ -350,7 +350,8 @@ class BrokerConfig:
         """Return the settings that differ from their defaults, without address, folder and flush.
 
         Names are Kafka's, values are text, and secret values are a :class:`Secret`. ``from_properties``
-        creates the same configuration from them together with ``data_dir``, ``listen`` and ``flush``.
+        creates the same configuration from these settings together with ``data_dir``, ``listen`` and
+        ``flush``.
         """
         given: dict[str, PropertyValue] = {}
         left_out = ("data_dir", "host", "port", "flush", "log_defaults", "listener_properties")

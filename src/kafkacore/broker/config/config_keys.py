@@ -53,7 +53,7 @@ class BrokerSetting(Setting):
     Parameters
     ----------
     field:
-        Name of the field of ``BrokerConfig`` that it sets.
+        Name of the field of ``BrokerConfig`` that the setting changes.
     """
 
     field: str = ""
@@ -139,7 +139,7 @@ BROKER_KEYS: Final = (
                        "acknowledged records."),
     _key("node.id", "node_id", _I, 1, 0, INT32_MAX,
          documentation="ID of this node. The data folder stores the ID of its first start, and the broker "
-                       "does not start with another one."),
+                       "does not start with a different ID."),
     _key("broker.rack", "rack", _S, None,
          documentation="Rack of this broker. Clients see it in the cluster metadata."),
     _key("num.partitions", "num_partitions", _I, 1, 1, INT32_MAX,
@@ -184,16 +184,17 @@ BROKER_KEYS: Final = (
     _key("quota.window.size.seconds", "quota_window_size_seconds", _I, 1, 1, 3600,
          documentation="Duration in seconds of each sample of a client's rate."),
     _key("controller.quota.window.num", "controller_quota_window_num", _I, 11, 1, 3600,
-         documentation="Number of samples of the quota `controller_mutation_rate`. A client that was "
-                       "idle for all samples may change as many partitions at once as in their total time."),
+         documentation="Number of samples of the quota `controller_mutation_rate`. After an idle "
+                       "time of this many samples, a client may at once change as many partitions as the "
+                       "quota allows in that time."),
     _key("controller.quota.window.size.seconds", "controller_quota_window_size_seconds", _I, 1, 1, 3600,
          documentation="Duration in seconds of each sample of the quota `controller_mutation_rate`."),
     _key("connections.max.idle.ms", "connections_max_idle_ms", _L, 600_000, -1, INT32_MAX,
          documentation="Idle time in milliseconds after which the broker closes a connection. -1 keeps "
                        "idle connections open."),
     _key("max.connections", "max_connections", _I, 10_000, 1, INT32_MAX, is_dynamic=True,
-         documentation="Maximum number of connections to the broker. It closes further connections "
-                       "immediately."),
+         documentation="Maximum number of connections to the broker. The broker closes further "
+                       "connections immediately."),
     _key("max.connections.per.ip", "max_connections_per_ip", _I, INT32_MAX, 0, INT32_MAX, is_dynamic=True,
          documentation="Maximum number of connections from one IP address. The broker closes further "
                        "connections immediately."),
@@ -201,7 +202,8 @@ BROKER_KEYS: Final = (
          documentation="Maximum number of connections for single IP addresses: `127.0.0.1:100,::1:200`."),
     _key("queued.max.request.bytes", "queued_max_request_bytes", _L, 256 * 1024 * 1024, -1, INT64_MAX,
          documentation="Maximum bytes of requests that the broker has received but not yet answered. At "
-                       "the limit it stops reading until it has sent a response. -1 means no limit."),
+                       "the limit, the broker stops reading until it has sent a response. -1 means no "
+                       "limit."),
     _key("group.min.session.timeout.ms", "group_min_session_timeout_ms", _I, 6_000, 0, INT32_MAX,
          documentation="Minimum `session.timeout.ms`, in milliseconds, that a group member may request."),
     _key("group.max.session.timeout.ms", "group_max_session_timeout_ms", _I, 1_800_000, 0, INT32_MAX,
@@ -218,8 +220,8 @@ BROKER_KEYS: Final = (
                        "that does not set `consumer.assignment.interval.ms`."),
     _key("group.consumer.assignors", "group_consumer_assignors", _S, "uniform,range",
          documentation="Assignors of consumer groups (KIP-848), as a comma-separated list: `uniform`, "
-                       "`range`, or the names of their classes in Apache Kafka. The first one is used for "
-                       "a group whose members do not choose one."),
+                       "`range`, or the names of their classes in Apache Kafka. The first assignor is used "
+                       "for a group whose members do not choose one."),
     _key("group.consumer.heartbeat.interval.ms", "group_consumer_heartbeat_interval_ms", _I, 5_000, 1,
          INT32_MAX,
          documentation="Time in milliseconds between two heartbeats of a member of a consumer group "
@@ -348,7 +350,7 @@ BROKER_KEYS: Final = (
 )
 # fmt: on
 
-#: Fields that several properties can set, with the property under which each is shown.
+#: Field that several properties can set → the property under which the field is shown.
 _SHOWN_AS: Final = {
     "host": "listeners",
     "port": "listeners",

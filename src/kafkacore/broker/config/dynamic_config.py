@@ -43,7 +43,7 @@ _ADDRESSES: Final = frozenset(
 #: Settings that differ between nodes and so never have a default.
 _WITHOUT_DEFAULT: Final = _ADDRESSES | {"log.dirs", "node.id"}
 _KEYS: Final = table(*(key for key in BROKER_KEYS if key.name not in BROKER_SYNONYMS))
-#: Settings that cannot be changed while the broker runs, and other names for them.
+#: Settings that cannot be changed while the broker runs, and alternative names of these settings.
 _STATIC_NAMES: Final = _KEYS.keys() | {
     "broker.id",
     "data.dir",
@@ -53,7 +53,7 @@ _STATIC_NAMES: Final = _KEYS.keys() | {
 }
 #: Settings of the broker and defaults of topics that can be changed while the broker runs.
 DYNAMIC_NAMES: Final = BROKER_SYNONYMS.keys() | {key.name for key in _KEYS.values() if key.is_dynamic}
-#: Settings of a listener that can be changed for all brokers, Kafka's ``ClusterLevelListenerConfigs``.
+#: Settings of a listener that can be changed for all brokers (Kafka's ``ClusterLevelListenerConfigs``).
 _OF_ALL_LISTENERS: Final = (
     LISTENER_KEYS["max.connections"],
     LISTENER_KEYS["max.connection.creation.rate"],
@@ -82,7 +82,7 @@ class Synonym(NamedTuple):
 
 
 class DynamicConfigs:
-    """The configuration in effect: the static one, overridden by changes at run time.
+    """The configuration in effect: the static configuration with the changes made at run time.
 
     Only the network thread uses it.
 
@@ -254,7 +254,7 @@ class DynamicConfigs:
 
 
 def is_dynamic(name: str) -> bool:
-    """Whether a setting can be changed at run time, with or without effect on this broker."""
+    """Whether a setting can be changed at run time, even if it has no effect on this broker."""
     key = listener_key(name) if name.startswith(LISTENER_PREFIX) else None
     return name in DYNAMIC_NAMES or (key is not None and key.is_dynamic) or kept_key(name) is not None
 

@@ -40,7 +40,7 @@ FEATURES: Final = {
 
 
 def refusal(feature: str, level: int, current: int, upgrade_type: int, controller_id: int) -> str | None:
-    """Return why a feature cannot be set to a level, in Kafka's words; ``None`` if it can."""
+    """Return Kafka's message why a feature cannot be set to a level, or ``None`` if it can be set."""
     if upgrade_type not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
         return "The controller does not support the given upgrade type."
     if level < 0:

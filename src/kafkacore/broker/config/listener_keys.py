@@ -29,7 +29,7 @@ CLIENT_AUTH: Final = "ssl.client.auth"
 
 @dataclass(frozen=True, slots=True)
 class ListenerSetting(Setting):
-    """A setting of a listener. Its default is text; a dynamic setting can be changed for one listener."""
+    """A setting of a listener. Its default is text. A dynamic setting can be changed at run time."""
 
     default: str | None = None
 
@@ -127,7 +127,7 @@ LISTENER_KEYS: Final = table(
 )
 # fmt: on
 
-#: Settings of Kafka that this broker rejects, with the end of the error message.
+#: Setting of Kafka that this broker rejects → end of the error message.
 REFUSED: Final = {
     name: why
     for why, names in {

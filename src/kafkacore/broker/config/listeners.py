@@ -132,7 +132,7 @@ class Listener:
 
     @property
     def max_connections(self) -> int | None:
-        """Maximum number of connections to this listener; ``None`` without a limit of its own."""
+        """Maximum number of connections to this listener; ``None`` if only the broker's limit applies."""
         most = self.text("max.connections")
         return None if most is None else int(most)
 
@@ -220,12 +220,12 @@ def check_security(listener: Listener, *, has_certificate: bool) -> None:
     Parameters
     ----------
     has_certificate:
-        Whether the broker creates a certificate for a listener without one.
+        Whether the broker creates a certificate for a listener that has no certificate.
 
     Raises
     ------
     KafkaConfigurationError
-        A setting is missing or contradicts another one.
+        A setting is missing or contradicts another setting.
     """
     settings, place = listener.settings, f"listener {listener.name} ({listener.protocol})"
     if listener.has_tls:

@@ -1,7 +1,7 @@
 """Regular expressions that clients send, in the syntax of RE2, which Kafka uses as well.
 
-They are matched by the library ``google-re2``, whose time is linear in the text. With the ``re`` module of
-Python, a client could block the broker.
+The library ``google-re2`` matches them in a time that is linear in the length of the text. With Python's
+``re`` module, a client could block the broker.
 """
 
 from __future__ import annotations

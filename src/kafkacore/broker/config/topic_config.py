@@ -1,7 +1,7 @@
 """The settings of a topic, with Kafka's names, types and defaults, and the check of their values.
 
-Values are text, as in CreateTopics and DescribeConfigs; the log converts those it uses to numbers. The table
-follows Kafka's ``TopicConfig``, ``LogConfig`` and ``ServerTopicConfigSynonyms``.
+Values are text, as in CreateTopics and DescribeConfigs; the log converts the values that it uses to numbers.
+The table follows Kafka's ``TopicConfig``, ``LogConfig`` and ``ServerTopicConfigSynonyms``.
 """
 
 from __future__ import annotations
