@@ -140,7 +140,7 @@ class ClassicGroup:
     # ---- Members --------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
-        """Return the number of members, without pending ones."""
+        """Return the number of members, without pending members."""
         return len(self._members)
 
     def __contains__(self, member_id: str) -> bool:
@@ -151,7 +151,7 @@ class ClassicGroup:
         return iter(self._members.values())
 
     def members(self) -> list[ClassicGroupMember]:
-        """Return a copy of the list of members, so that a loop over it may remove some."""
+        """Return a copy of the list of members, so that a loop over the copy may remove members."""
         return list(self._members.values())
 
     def member(self, member_id: str) -> ClassicGroupMember:
@@ -216,7 +216,8 @@ class ClassicGroup:
         self._awaiting_join_count += (on_joined is not None) - member.is_awaiting_join
         before, member.on_joined = member.on_joined, on_joined
         if before is not None and on_joined is not None:
-            # The member has sent a second JoinGroup on another connection. Kafka never answers the first one.
+            # The member has sent a second JoinGroup on another connection. Kafka never answers the first
+            # JoinGroup; this broker answers it with an error.
             before(JoinResult(RebalanceInProgressError.errno, member.member_id))
 
     def remove(self, member_id: str) -> None:

@@ -21,7 +21,7 @@ class DelayedResponses:
         self._waiting: deque[Callable[[], None]] = deque()
 
     def later(self, answer: Callable[[ResultT], None]) -> Callable[[ResultT], None]:
-        """Return a function that calls ``answer`` when the change is complete; without a change, at once."""
+        """Return a function that calls ``answer`` after the current change, or at once without a change."""
 
         def call(result: ResultT) -> None:
             with self:

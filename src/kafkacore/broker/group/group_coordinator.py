@@ -368,7 +368,7 @@ class GroupCoordinator:
     # ---- Administration -------------------------------------------------------------------------------
 
     def groups(self, node_id: int, states: Collection[str], kinds: Collection[str]) -> list[AnyGroup]:
-        """Return the groups of both kinds that ``node_id`` coordinates.
+        """Return the classic groups and the consumer groups that ``node_id`` coordinates.
 
         Parameters
         ----------

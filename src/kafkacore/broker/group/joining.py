@@ -109,7 +109,7 @@ class Admission:
         if group.is_in(GroupState.EMPTY, GroupState.DEAD):
             return True
         if group.is_in(GroupState.PREPARING_REBALANCE):
-            # Count only the members that have rejoined: the others may have left, or may exceed a lowered
+            # Count only the members that have rejoined. Other members may have left, or may exceed a lowered
             # limit.
             is_there = member_id in group and group.member(member_id).is_awaiting_join
             return is_there or group.awaiting_join_count < most
@@ -197,7 +197,7 @@ class Admission:
 
     @staticmethod
     def _reason_to_rebalance(group: ClassicGroup, member: ClassicGroupMember, joining: Joining) -> str | None:
-        """Return why the rejoin requires a rebalance, or ``None`` if it does not."""
+        """Return the reason why the rejoin requires a rebalance, or ``None`` if no rebalance is needed."""
         given_reason = f"; reason: {joining.reason}"
         if group.is_in(GroupState.PREPARING_REBALANCE):
             return f"member {member.member_id} rejoined{given_reason}"

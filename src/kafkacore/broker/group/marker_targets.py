@@ -29,7 +29,7 @@ class MarkerTargets:
     clock:
         Source of the timestamps of markers.
     offsets_log:
-        Log of the group coordinator. A marker there commits or drops pending offsets.
+        Log of the group coordinator. A marker in this log commits or drops pending offsets.
     """
 
     def __init__(

@@ -209,7 +209,7 @@ class OffsetManager:
         member_id: str | None = None,
         member_epoch: int = NO_MEMBER_EPOCH,
     ) -> None:
-        """Read all committed offsets of a group, and which partitions have pending offsets.
+        """Read all committed offsets of a group, and the partitions that have pending offsets.
 
         For a member of a consumer group, pass its id and its epoch. When the offsets are durable, ``on_done``
         is called with an error code and a mapping of the offsets. ``on_done`` must not modify the mapping.
@@ -305,10 +305,10 @@ class OffsetManager:
         """Return tombstones of the expired offsets of a group, and of the group if it has no other offsets.
 
         Offsets of topics to which a member subscribes do not expire. Other offsets expire after
-        ``offsets.retention.minutes``. That time starts when the group became empty, or at the commit if the
-        group has members or never had any. An offset that was committed with its own retention time expires
-        after that time instead. An offset does not expire while a transaction has a pending offset of the
-        same partition, nor is a group with pending offsets removed.
+        ``offsets.retention.minutes``. This retention time starts when the group becomes empty, or at the
+        commit if the group has members or never had members. An offset that was committed with its own
+        retention time expires after that time instead. An offset does not expire while a transaction has a
+        pending offset of the same partition. A group with pending offsets is not removed.
         """
         groups = self._state.groups
         expiry = groups.offset_expiry(group_id)

@@ -1,7 +1,7 @@
 """Committed offsets in memory, one store for each partition of ``__consumer_offsets``.
 
-An offset that a producer has written in a transaction is pending, and does not count, until the transaction
-is committed. The behaviour is that of Kafka's ``OffsetMetadataManager``.
+An offset that a producer has written in a transaction is pending, and has no effect, until the transaction is
+committed. The behaviour is that of Kafka's ``OffsetMetadataManager``.
 """
 
 from __future__ import annotations

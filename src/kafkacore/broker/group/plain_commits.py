@@ -18,7 +18,7 @@ _PARTITION = struct.Struct(">i")
 #: First fields of a value: version, offset and leader epoch.
 _VALUE_HEAD = struct.Struct(">hqi")
 _TIMESTAMP = struct.Struct(">q")
-#: Header of the tagged fields if the only one is the topic id: one field, tag 0, 16 bytes.
+#: Header of the tagged fields if the topic id is the only tagged field: one field, tag 0, 16 bytes.
 _TOPIC_ID = b"\x01\x00\x10"
 _NO_TAGS = b"\x00"
 #: Smallest varint that takes more than one byte.
@@ -34,7 +34,7 @@ class PlainCommits:
         self._ids: dict[bytes, UUID] = {}
 
     def take(self, key: bytes, value: bytes, record_offset: int) -> bool:
-        """Add the commit of a record. Return false, and add nothing, if it is another kind of record."""
+        """Add the commit of a record. Return false, and add nothing, for any other record."""
         names = self._names
         try:
             kind, group_size = _KEY_HEAD.unpack_from(key)

@@ -54,7 +54,7 @@ class Rebalancer:
         self.join_purgatory = DelayedOperationPurgatory(timer)
         self.sync_purgatory = DelayedOperationPurgatory(timer)
         self.heartbeat_purgatory = DelayedOperationPurgatory(timer)
-        #: Number of rebalances since the start that ended with an assignment.
+        #: Number of rebalances since the start of the broker that ended with an assignment.
         self.completed_count = 0
 
     def _deadline_ms(self, delay_ms: float) -> float:
@@ -114,7 +114,7 @@ class Rebalancer:
     # ---- Joining --------------------------------------------------------------------------------------
 
     def prepare_or_complete(self, group: ClassicGroup, reason: str) -> None:
-        """Start a rebalance after a change of membership, or complete the current one if all have joined."""
+        """Start a rebalance after a change of membership, or complete the current join phase."""
         if group.can_rebalance:
             self.prepare(group, reason)
         else:

@@ -64,7 +64,7 @@ ConsumerKey: TypeAlias = (
 )
 Key: TypeAlias = OffsetCommitKey | GroupMetadataKey | ConsumerKey
 
-#: Type of the record, and the class of the values, for each class of keys of consumer groups.
+#: Class of keys of consumer groups → type of the record, and class of the values.
 CONSUMER_RECORDS: Final[dict[type[Message], tuple[int, type[Message]]]] = {
     ConsumerGroupMetadataKey: (3, ConsumerGroupMetadataValue),
     ConsumerGroupPartitionMetadataKey: (4, ConsumerGroupPartitionMetadataValue),
@@ -149,7 +149,7 @@ def member_metadata_tombstone(group_id: str, member_id: str) -> CoordinatorRecor
 
 
 def target_assignment_metadata(group_id: str, epoch: int, timestamp_ms: int) -> CoordinatorRecord:
-    """Return the record that ends a target assignment: its epoch and the time of its computation."""
+    """Return the record that completes a target assignment, with its epoch and time of computation."""
     value = ConsumerGroupTargetAssignmentMetadataValue(
         assignment_epoch=epoch, assignment_timestamp=timestamp_ms
     )

@@ -110,7 +110,7 @@ class GroupRegistry:
         Raises
         ------
         UnknownMemberIdError
-            The group does not exist, and so the member does not either.
+            The group does not exist, so the member does not exist either.
         """
         group = self.classic_group(group_id)
         if group is None:
@@ -145,7 +145,8 @@ class GroupRegistry:
         group = self._groups.get(group_id)
         if value is None:
             if isinstance(group, ClassicGroup):
-                # If the group becomes a consumer group, the waiting requests of its members fail with this.
+                # If the group becomes a consumer group, the waiting requests of its members fail with this
+                # error.
                 self.remove(group_id, RebalanceInProgressError.errno)
         elif group is None:
             self._keep(group_of(group_id, value, self._clock.wall_ms))

@@ -38,8 +38,8 @@ class Replay:
     """Reads batches in the order of the log and keeps the last record of each key.
 
     Records are decoded only at the end, because most commits in a log that has not been compacted recently
-    are overwritten by later ones. Offsets of a transaction count when its commit marker is read, unless a
-    later record of the same key has been read before the marker.
+    are overwritten by later commits. Offsets of a transaction take effect when its commit marker is read,
+    unless a later record of the same key has been read before the marker.
     """
 
     def __init__(self, topic_partition: TopicPartition) -> None:
@@ -152,7 +152,7 @@ class Replay:
     def _rename_legacy_keys(self) -> None:
         """Convert the keys that the first Kafka releases wrote.
 
-        If a key occurs in both formats, the later record counts.
+        If a key occurs in both formats, the later record takes precedence.
         """
         for legacy in [key for key in self._last if key.startswith(_LEGACY_KIND)]:
             record = self._last.pop(legacy)

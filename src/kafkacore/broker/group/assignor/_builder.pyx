@@ -26,7 +26,8 @@ cdef enum:
     NOBODY = -1
 
 
-# Copies the hash of a key from a set. Setting the key of a dict calls UUID.__hash__, a slow Python method.
+# dict.fromkeys copies the hash of a key from a set. Setting a key of a dict calls UUID.__hash__, a slow
+# Python method.
 cdef object from_keys = dict.fromkeys
 
 
@@ -43,7 +44,7 @@ cdef class Numbers:
 
     def __cinit__(self, Py_ssize_t count=0):
         self.count = self.capacity = count
-        # One number more, because calloc may return NULL for an empty block.
+        # Allocate one extra number, because calloc may return NULL for an empty block.
         self.at = <int32_t *> calloc(count + 1, sizeof(int32_t))
         if self.at == NULL:
             raise MemoryError
@@ -70,7 +71,7 @@ cdef class Topics:
     """The topics of a group in the order of Kafka's ``Uuid``. Their partitions are numbered consecutively."""
 
     cdef list ids
-    # UUID.int → place of the topic. UUID.__hash__ is a Python method, and therefore slower.
+    # UUID.int → place of the topic. The key is not the UUID, because UUID.__hash__ is a slow Python method.
     cdef dict places
     # For each topic, a set of only this topic. The set stores the hash of the topic.
     cdef list alone
@@ -97,7 +98,7 @@ cdef class Topics:
 
     cdef int32_t place(self, topic_id) except -2:
         """Return the place of a topic, or -1 if the group has no such topic."""
-        # Consecutive members often have the same topic.
+        # Consecutive members often have the same topic, so the last result is cached.
         if topic_id is not self.last_id:
             place = self.places.get(topic_id.int)
             self.last_place = -1 if place is None else <int32_t> place
@@ -159,7 +160,7 @@ cdef tuple consecutive(int32_t first, int32_t end):
 @cython.internal
 @cython.final
 cdef class Subscriptions:
-    """The topics that members subscribe to. Members with equal subscriptions share one."""
+    """The topics that members subscribe to. Members with equal subscriptions share one number."""
 
     cdef Topics topics
     cdef str missing
@@ -167,7 +168,8 @@ cdef class Subscriptions:
     cdef dict numbers
     cdef object last_ids
     cdef int32_t last_number
-    # The topics of all subscriptions, and where those of each subscription end. The first end is 0.
+    # The topics of all subscriptions, one after the other, and the end of each subscription. `ends` begins
+    # with 0.
     cdef Numbers places
     cdef Numbers ends
 
@@ -181,7 +183,7 @@ cdef class Subscriptions:
     cdef int32_t number(self, frozenset topic_ids) except -1:
         """Return the number of a subscription."""
         cdef int32_t place
-        # Consecutive members often have the same subscription.
+        # Consecutive members often have the same subscription, so the last result is cached.
         if topic_ids is self.last_ids:
             return self.last_number
         known = self.numbers.get(topic_ids)
@@ -208,7 +210,7 @@ cdef missing_topic(str message, topic_id):
 
 def java_order(topic_id):
     """Return the sort key of Kafka's ``Uuid``: two signed 64-bit numbers."""
-    # The first number decides by its sign, and so does the second one if the first ones are equal.
+    # Flip both sign bits, because the key is compared as an unsigned number.
     return topic_id.int ^ (1 << 127 | 1 << 63)
 
 
@@ -217,7 +219,7 @@ def java_order(topic_id):
 def assign_homogeneous(members, partition_counts):
     """Return the uniform assignment of a group whose members all subscribe to the same topics.
 
-    A member first keeps up to its quota of the partitions that it has. Then the others are distributed.
+    First, each member keeps its partitions up to its quota. Then the other partitions are distributed.
     """
     cdef dict new = {}
     cdef list unfilled = []
@@ -339,8 +341,9 @@ cdef with_more(Topics topics, assigned, const int32_t *numbers, Py_ssize_t count
 
 # A group in arrays. The members of a topic are sorted by their load once. The least loaded members form a
 # range at the start, and the most loaded members a range at the end. The caller gives one partition to each
-# member of the first range in turn. These members then have the load of the members after them, and the range
-# is extended by those. The range at the end is extended in the same way when partitions are taken from it.
+# member of the first range in turn. These members then have the same load as the members after them, so the
+# range is extended by those members. The range at the end is extended in the same way when partitions are
+# taken from it.
 cdef struct Group:
     # Number of the first partition of each topic.
     const int32_t *starts
@@ -379,7 +382,7 @@ def assign_heterogeneous(members, partition_counts):
     cdef Numbers subscriber_starts = Numbers(topic_count + 1)
     cdef Numbers owners = Numbers(topics.partition_count)
     cdef Numbers loads = Numbers(member_count), has_changed = Numbers(member_count)
-    # The load of a member is at most the number of partitions. The search goes up to one more than that.
+    # The load of a member is at most the number of partitions. The search also reads the next index.
     cdef Numbers counts = Numbers(topics.partition_count + 2)
     cdef Numbers by_owner = Numbers(topics.partition_count)
     cdef Numbers owner_starts = Numbers(member_count + 1), owner_ends = Numbers(member_count + 1)
@@ -476,7 +479,7 @@ cdef int keep(Group *group, Subscriptions subscriptions, list members, Numbers s
 cdef int sort_topics(Group *group, Py_ssize_t topic_count, Numbers all_places, Numbers shared) except -1:
     """List topics with many partitions per member first, because their partitions are the hardest to place.
 
-    ``shared`` lists only the topics of several members.
+    ``all_places`` gets all topics with members, and ``shared`` only the topics of several members.
     """
     cdef Py_ssize_t place
     cdef int32_t members, partitions
@@ -515,14 +518,14 @@ cdef void balance(Group *group, const int32_t *places, Py_ssize_t count) noexcep
     for _round in range(MAX_ROUNDS):
         for i in range(count):
             if i == last_changed:
-                # No topic has changed since this one was changed last, so all topics are balanced.
+                # A full round has not moved any partition since this topic, so all topics are balanced.
                 return
             if balance_topic(group, places[i]) or last_changed < 0:
                 last_changed = i
 
 
 cdef bint balance_topic(Group *group, int32_t place) noexcept nogil:
-    """Move partitions of a topic from the members with the most partitions to those with the fewest."""
+    """Move partitions of a topic from the members with the most partitions to the members with the fewest."""
     cdef int32_t most, number, least
     cdef bint has_moved = False
     if not is_imbalanced(group, place):
@@ -571,7 +574,7 @@ cdef bint is_imbalanced(Group *group, int32_t place) noexcept nogil:
 
 
 cdef void begin(Group *group, int32_t place) noexcept nogil:
-    """Sort the members of a topic by load; members with the same load stay in their order."""
+    """Sort the members of a topic by load; members with the same load keep their order."""
     cdef const int32_t *members = group.subscribers + group.subscriber_starts[place]
     cdef int32_t size = group.subscriber_starts[place + 1] - group.subscriber_starts[place]
     cdef int32_t i, load, next_at, at = 0
@@ -635,7 +638,7 @@ cdef int32_t next_most(Group *group) noexcept nogil:
 
 
 cdef void sort_by_owner(Group *group, int32_t place) noexcept nogil:
-    """Sort the partitions of a topic by member; those of a member stay in ascending order."""
+    """Sort the partitions of a topic by member; the partitions of a member stay in ascending order."""
     cdef int32_t i, member, number, at = 0
     for i in range(group.subscriber_starts[place], group.subscriber_starts[place + 1]):
         group.owner_ends[group.subscribers[i]] = 0
@@ -670,7 +673,7 @@ cdef void collect(Group *group, int32_t partition_count, Py_ssize_t member_count
 # ---- Range --------------------------------------------------------------------------------------------
 
 def assign_ranges(members, member_ids, partition_counts):
-    """Return ranges of each topic for its members, which ``member_ids`` lists in order.
+    """Return the range assignment. ``member_ids`` determines the order of the members.
 
     The first members of a topic get one partition more if the partitions cannot be divided equally.
     """
@@ -679,7 +682,7 @@ def assign_ranges(members, member_ids, partition_counts):
     cdef Py_ssize_t topic_count = len(topics.ids), member_count = len(members), i, j, used
     cdef Numbers subscription_of = Numbers(member_count)
     cdef Numbers quotas = Numbers(topic_count), extras = Numbers(topic_count)
-    # Where the next range of each topic starts, and where the last one started.
+    # Start of the next range of each topic, and start of the last range that was assigned.
     cdef Numbers nexts = Numbers(topic_count), lasts = Numbers(topic_count)
     # Topics from which the current member gets partitions.
     cdef Numbers given = Numbers(topic_count)
@@ -693,7 +696,7 @@ def assign_ranges(members, member_ids, partition_counts):
     for i, member in enumerate(listed):
         subscription_of.at[i] = subscription = subscriptions.number(member.topic_ids)
         for j in range(subscriptions.ends.at[subscription], subscriptions.ends.at[subscription + 1]):
-            # In this loop, the quota counts the members of the topic.
+            # Here, ``quotas`` counts the members of each topic. The quotas are computed below.
             quotas.at[subscriptions.places.at[j]] += 1
     places = subscriptions.places.at
     ends = Numbers(subscriptions.ends.count)
@@ -712,7 +715,7 @@ def assign_ranges(members, member_ids, partition_counts):
         for j in range(used, ends.at[subscription + 1]):
             place = places[j]
             if nexts.at[place] == topics.starts.at[place + 1]:
-                # No later member gets a partition of this topic.
+                # All partitions of this topic are assigned.
                 continue
             places[used] = place
             used += 1

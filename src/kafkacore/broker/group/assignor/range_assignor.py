@@ -29,7 +29,7 @@ class RangeAssignor:
 
 
 def _in_order(members: Mapping[str, MemberSubscription]) -> list[str]:
-    """Return the ids of the static members by instance id, and then those of the others by member id."""
+    """Return the ids of static members by instance id, then the ids of other members by member id."""
     static = {one.instance_id: name for name, one in members.items() if one.instance_id is not None}
     others = [name for name, one in members.items() if one.instance_id is None]
     return [static[name] for name in _sorted(list(static))] + _sorted(others)

@@ -91,7 +91,7 @@ class ClassicMembers:
     # ---- Joining --------------------------------------------------------------------------------------
 
     def join(self, group: ConsumerGroup, joining: Joining) -> None:
-        """Handle a JoinGroup. ``on_joined`` is called when its effect is durable.
+        """Handle a JoinGroup. ``on_joined`` is called when the effect of the request is durable.
 
         Raises
         ------
@@ -117,7 +117,7 @@ class ClassicMembers:
             member = self._updates.replace_static(group, before, member_id, batch)
         else:
             member = before
-        # A JoinGroup changes the type of the group only if a static member replaces another one.
+        # A JoinGroup changes the type of the group only if it replaces a static member.
         downgrades = (
             not is_dynamic
             and before is not None
@@ -166,7 +166,7 @@ class ClassicMembers:
 
     @staticmethod
     def _member_before(group: ConsumerGroup, joining: Joining) -> ConsumerGroupMember | None:
-        """Return the member that joins, or the static member whose place it takes; ``None`` for a new one."""
+        """Return the member that joins or the static member that it replaces; ``None`` for a new member."""
         if joining.group_instance_id is None:
             return group.get(joining.member_id)
         member = group.static_member(joining.group_instance_id)
@@ -242,7 +242,7 @@ class ClassicMembers:
         RebalanceInProgressError
             The session was extended, and the member must rejoin the group.
         BrokerResponseError
-            The sender is not a classic member, or its generation is not its member epoch.
+            The sender is not a classic member, or the generation in the request is not the member epoch.
         """
         member = self._member(group, member_id, instance_id, generation_id)
         self._begin_session(group.group_id, member)

@@ -56,9 +56,9 @@ class ResolvedRegularExpression(NamedTuple):
     """The topics that match a regular expression."""
 
     topics: frozenset[str]
-    #: Version of the topics at which they were matched. It is not comparable after a restart.
+    #: Version of the topics at the time of the match. It has no meaning after the broker restarts.
     version: int
-    #: Wall-clock time in milliseconds at which they were matched.
+    #: Wall-clock time of the match, in milliseconds.
     timestamp_ms: int
 
 
@@ -222,7 +222,7 @@ class ConsumerGroup:
     ) -> frozenset[str]:
         """Return the topics that a member subscribes to.
 
-        ``resolved`` contains the regular expressions that a batch resolves, which has not been applied yet.
+        ``resolved`` contains the regular expressions whose new matches have not been applied yet.
         """
         names, regex = member.subscribed_topic_names, member.subscribed_topic_regex
         if not regex:
@@ -291,7 +291,7 @@ class ConsumerGroup:
         UnsupportedVersionError
             A member of the consumer protocol uses a version without member epochs.
         StaleMemberEpochError, IllegalGenerationError
-            The epoch is later than the member's. A member of the classic protocol gets the second error.
+            The epoch is later than the member epoch. A member of the classic protocol gets the second error.
         """
         if member_epoch < 0 and self.is_empty:
             return None
@@ -414,7 +414,7 @@ class ConsumerGroup:
             _subtract(self._regexes, member.subscribed_topic_regex)
         if member.server_assignor is not None:
             _subtract(self._assignors, member.server_assignor)
-        # Another member with the same instance id may have replaced this one already.
+        # Another member with the same instance id may have replaced this member already.
         if member.instance_id is not None and self._static.get(member.instance_id) == member.member_id:
             del self._static[member.instance_id]
         if member.classic is not None:

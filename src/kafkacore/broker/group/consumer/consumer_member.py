@@ -62,7 +62,7 @@ class ConsumerGroupMember:
     member_epoch:
         Epoch that the member's next heartbeat must have.
     previous_member_epoch:
-        Epoch before the last change. A member that has not received the last response still sends it.
+        Epoch before the last change. A member that has not received the last response still sends this epoch.
     state:
         Progress of the member towards its target assignment.
     instance_id:
@@ -78,11 +78,11 @@ class ConsumerGroupMember:
     subscribed_topic_names:
         Topics that the member subscribes to by name.
     subscribed_topic_regex:
-        Regular expression of the topics that the member subscribes to; empty or ``None`` for none.
+        Regular expression of the topics that the member subscribes to, or an empty string or ``None``.
     server_assignor:
         Name of the assignor that the member prefers, or ``None``.
     assigned:
-        Partitions that are assigned to the member. It may not have received the last ones yet.
+        Partitions that are assigned to the member. The member may not have received all of them yet.
     pending_revocation:
         Partitions that the member must revoke and has not released yet.
     classic:
@@ -114,7 +114,7 @@ class ConsumerGroupMember:
         return self.state is MemberState.STABLE and self.member_epoch == assignment_epoch
 
     def epoch_of(self, topic_id: UUID, partition: int) -> int | None:
-        """Return the epoch in which the member received a partition, or ``None`` if it does not own it."""
+        """Return the epoch in which the member received a partition; ``None`` if it is not the owner."""
         for owned in (self.assigned, self.pending_revocation):
             epoch = owned.get(topic_id, {}).get(partition)
             if epoch is not None:

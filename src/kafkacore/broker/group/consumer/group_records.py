@@ -43,7 +43,7 @@ def apply_record(group: ConsumerGroup, key: ConsumerKey, value: Any) -> None:
 
 
 def apply_records(group: ConsumerGroup, records: Sequence[tuple[ConsumerKey, Any]]) -> None:
-    """Apply the last record of each key, in an order in which no record depends on a later one."""
+    """Apply the last record of each key, in an order in which no record depends on a later record."""
     for key, value in sorted(records, key=lambda record: _ORDER[type(record[0])]):
         apply_record(group, key, value)
 

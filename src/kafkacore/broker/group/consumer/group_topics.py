@@ -51,7 +51,7 @@ class GroupTopics:
         return None if topic is None else topic.topic_id
 
     def ids(self, names: frozenset[str]) -> frozenset[UUID]:
-        """Return the ids of those topics that exist. Equal subscriptions get the same object."""
+        """Return the ids of the topics that exist. The result for equal subscriptions is the same object."""
         if self._ids_version != self._catalog.version or len(self._ids) > MAX_KEPT_SUBSCRIPTIONS:
             self._ids.clear()
             self._ids_version = self._catalog.version
@@ -72,7 +72,7 @@ class GroupTopics:
         return counts
 
     def metadata_hash(self, names: Collection[str]) -> int:
-        """Return a signed 64-bit hash of the topics that exist; 0 if none does.
+        """Return a signed 64-bit hash of the topics that exist, or 0 if no topic exists.
 
         The hash changes when a topic is created, deleted or recreated, or gets more partitions.
         """

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 logger = NameLogger(__name__)
 
-#: Rebalance timeout of a heartbeat that does not change it.
+#: Value of ``rebalance_timeout_ms`` in a heartbeat that does not change the timeout.
 UNCHANGED_TIMEOUT = -1
 #: Milliseconds before the broker retries the removal of a member if its records could not be written.
 RETRY_MS = 1_000
@@ -73,7 +73,8 @@ class ConsumerHeartbeat:
     version:
         Version of the request.
     may_describe:
-        Returns whether the client may describe a topic. Other topics do not match its regular expression.
+        Returns whether the client may describe a topic. Other topics do not match the member's regular
+        expression.
     """
 
     group_id: str
@@ -97,7 +98,7 @@ class ConsumerHeartbeat:
 
     @property
     def is_full(self) -> bool:
-        """Whether the heartbeat has all fields, so that the response must contain the assignment."""
+        """Whether the heartbeat contains all fields. The response must then contain the assignment."""
         has_subscription = self.subscribed_topic_names is not None or self.subscribed_topic_regex is not None
         return (
             self.topic_partitions is not None
@@ -170,7 +171,7 @@ class ConsumerHeartbeats:
         sessions.on_missed = self._deadline_missed
 
     def heartbeat(self, heartbeat: ConsumerHeartbeat, node_id: int, on_done: OnHeartbeat) -> None:
-        """Handle a heartbeat that a node has received. ``on_done`` is called when its effect is durable.
+        """Handle a heartbeat that a node has received. ``on_done`` is called when the effect is durable.
 
         Raises
         ------
@@ -298,7 +299,7 @@ class ConsumerHeartbeats:
             return member
         member = group.static_member(instance_id)
         if member is None and heartbeat.joins:
-            # A dynamic member may become a static one.
+            # A dynamic member may become a static member.
             return group.get(member_id)
         if not heartbeat.joins:
             member = checked_static(member, instance_id, member_id)

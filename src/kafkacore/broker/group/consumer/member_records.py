@@ -94,7 +94,7 @@ def with_subscription(
 def with_partitions(
     member: ConsumerGroupMember, value: ConsumerGroupCurrentMemberAssignmentValue | None
 ) -> ConsumerGroupMember:
-    """Return a member with the partitions of a record; ``None`` is a tombstone, which removes them."""
+    """Return a member with the partitions of a record. A tombstone (``None``) removes the partitions."""
     if value is None:
         return replace(
             member,

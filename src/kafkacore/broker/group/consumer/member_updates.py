@@ -40,7 +40,7 @@ class MemberUpdate(NamedTuple):
     topics_version: int
     #: See :attr:`RefreshedExpression.check`.
     regex_check: tuple[int, int] | None
-    #: Id of the member before the change; ``None`` if it is new.
+    #: Id of the member before the change; ``None`` for a new member.
     previous_id: str | None
 
 
@@ -74,7 +74,8 @@ class MemberUpdates:
         self._assignments = assignments
         self._regexes = regexes
         self._sessions = sessions
-        #: Number of times since the start that a member's heartbeat or subscription has raised a group epoch.
+        #: Number of times since the start of the broker that a heartbeat or subscription has raised a group
+        #: epoch.
         self.rebalance_count = 0
 
     def replace_static(
@@ -84,7 +85,7 @@ class MemberUpdates:
         member_id: str,
         batch: list[CoordinatorRecord],
     ) -> ConsumerGroupMember:
-        """Replace a static member. Return the new one, with the target and the partitions of the old one."""
+        """Replace a static member. Return the new member, with the old member's target and partitions."""
         group_id = group.group_id
         member = replace(
             before, member_id=member_id, member_epoch=JOIN_EPOCH, previous_member_epoch=JOIN_EPOCH
@@ -121,17 +122,17 @@ class MemberUpdates:
         group:
             The group, which does not change yet.
         before:
-            The member as the group knows it, or the static member that it replaces; ``None`` if it is new.
+            The member before the change, or the static member that is replaced; ``None`` for a new member.
         member, updated:
-            The member with its previous fields, and with its new ones.
+            The member with its previous fields, and with its new fields.
         reported:
             Partitions that the member reports as owned.
         may_describe:
             Returns whether the member's client may describe a topic.
         batch:
-            Records to which those of the change are added.
+            List to which the records of the change are added.
         keeps_target:
-            Whether to keep the last target assignment. If that one is older than the group epoch, the
+            Whether to keep the last target assignment. If this assignment is older than the group epoch, the
             partitions of the member do not change either.
 
         Raises

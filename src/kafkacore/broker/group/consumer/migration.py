@@ -87,7 +87,7 @@ class Migration:
 
     @property
     def is_disabled(self) -> bool:
-        """Whether a member of one protocol may not join a group with members of the other one."""
+        """Whether a group with members rejects members of the other protocol."""
         return self._config.group_consumer_migration_policy == "disabled"
 
     # ---- From classic to consumer ---------------------------------------------------------------------
@@ -202,7 +202,7 @@ class Migration:
         return left > 0 and left_classic == left and self._may_downgrade(group, left)
 
     def may_downgrade_with_replaced(self, group: ConsumerGroup, replaced: ConsumerGroupMember) -> bool:
-        """Return whether a group becomes a classic group when a classic member replaces this static one."""
+        """Return whether a group downgrades when a classic member replaces this static member."""
         is_last = not replaced.uses_classic_protocol and group.classic_count == len(group) - 1
         return is_last and self._may_downgrade(group, len(group))
 
@@ -231,7 +231,7 @@ class Migration:
         leaving:
             Members that leave, or that ``joining`` replaces.
         batch:
-            Records to which those of the change are added.
+            List to which the records of the change are added.
         joining:
             Static member of the classic protocol that replaces the last member of the consumer protocol.
         """

@@ -48,7 +48,7 @@ def removal_of_group(
 ) -> list[CoordinatorRecord]:
     """Return the records that remove a group with all its members, in the order that Kafka requires.
 
-    ``joining`` is a static member that replaces another one in earlier records of the same batch.
+    ``joining`` is a static member that replaces another member in earlier records of the same batch.
     """
     group_id = group.group_id
     replaced = None if joining is None else group.static_member(joining.instance_id)

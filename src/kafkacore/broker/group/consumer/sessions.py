@@ -21,7 +21,7 @@ class Deadline(Enum):
 
     #: Send a heartbeat.
     SESSION = "the member session expired"
-    #: Revoke the partitions that it must give up.
+    #: Revoke the partitions that the member must give up.
     REVOCATION = "it failed to revoke its partitions in time"
     #: Send JoinGroup after the start of a rebalance, in the classic protocol.
     JOIN = "the classic member failed to join within the rebalance timeout"
@@ -66,7 +66,7 @@ class Sessions:
         self.on_missed: OnMissed = lambda group_id, member_id, kind: None
 
     def begin(self, group_id: str, member_id: str, kind: Deadline, delay_ms: int) -> None:
-        """Begin a deadline, or begin it again."""
+        """Start a deadline, or restart it if it is running."""
         tasks = self._tasks.setdefault(group_id, {}).setdefault(member_id, {})
         task = tasks.get(kind)
         if task is None:
@@ -74,7 +74,7 @@ class Sessions:
         self._timer.add(self._clock.monotonic_ms() + delay_ms, task)
 
     def begin_if_absent(self, group_id: str, member_id: str, kind: Deadline, delay_ms: int) -> None:
-        """Begin a deadline unless it is running."""
+        """Start a deadline unless it is running."""
         task = self._tasks.get(group_id, {}).get(member_id, {}).get(kind)
         if task is None or not task.is_armed:
             self.begin(group_id, member_id, kind, delay_ms)

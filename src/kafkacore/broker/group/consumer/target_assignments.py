@@ -56,7 +56,7 @@ class TargetAssignments:
     def raise_epoch(
         self, group: ConsumerGroup, change: GroupChange, batch: list[CoordinatorRecord], *, must_rise: bool
     ) -> int:
-        """Add a record of the next group epoch if it must rise, or if the subscribed topics have changed.
+        """Add a record of the next group epoch if ``must_rise`` or if the subscribed topics have changed.
 
         Parameters
         ----------
@@ -90,7 +90,7 @@ class TargetAssignments:
         """Return the target assignment of the changed member, and add the records of a new assignment.
 
         An assignment is computed at most once per ``group.consumer.assignment.interval.ms``. Until then, the
-        members keep the last one.
+        members keep the previous assignment.
 
         Parameters
         ----------
