@@ -1,1 +1,1 @@
-"""The log that each coordinator of the broker keeps its state in: groups and transactions."""
+"""The log in which the coordinators of groups and of transactions store their state."""

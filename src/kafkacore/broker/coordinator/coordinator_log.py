@@ -1,8 +1,9 @@
 """The log of a coordinator, an internal topic: appends records and applies them to memory.
 
-A record is applied right after its append, so the state in memory always equals that of the log. An append
-is acknowledged when the high watermark has passed it, because the append may fail until then. A partition
-whose log fails, or whose leader changes, is unloaded: its state is dropped and waiting requests fail.
+A record is applied right after its append, so the state in memory always equals the state in the log. An
+append is acknowledged when the high watermark has passed it, because the append may fail until then. A
+partition whose log fails, or whose leader changes, is unloaded: its state is dropped and waiting requests
+fail.
 
 Only the network thread uses this module. A separate thread loads partitions into memory of its own. The
 behaviour is that of Kafka's ``CoordinatorRuntime`` without snapshots: a request that reads the state waits
@@ -87,7 +88,7 @@ class _Partition:
 
 
 class CoordinatorLog(Generic[LoadedT]):
-    """The log of one coordinator. A key, such as a group id, is stored in the partition of its hash.
+    """The log of one coordinator. The hash of a key, such as a group id, determines its partition.
 
     Parameters
     ----------
@@ -154,7 +155,7 @@ class CoordinatorLog(Generic[LoadedT]):
         CoordinatorNotAvailableError
             The topic is being created.
         InvalidPartitionsError, OSError
-            As :meth:`TopicCatalog.create`.
+            In the same cases as in :meth:`TopicCatalog.create`.
         """
         name = self.topic.name
         if self._topics.get(name) is None:
@@ -184,7 +185,7 @@ class CoordinatorLog(Generic[LoadedT]):
         return partition_for(key, len(self._partitions) or self.topic.partition_count)
 
     def check(self, key: str, node_id: int | None = None) -> None:
-        """Check that ``node_id`` coordinates the key now; by default, that any node does.
+        """Check that ``node_id`` coordinates the key now. By default, any node may coordinate the key.
 
         Raises
         ------
@@ -214,7 +215,7 @@ class CoordinatorLog(Generic[LoadedT]):
         return partition
 
     def topic_removed(self) -> None:
-        """Forget everything if the topic has been deleted."""
+        """Unload all partitions if the topic has been deleted."""
         self._look_at_topic()
 
     def leader_changed(self, topic_partition: TopicPartition) -> None:
@@ -336,7 +337,8 @@ class CoordinatorLog(Generic[LoadedT]):
         on_safe:
             Called exactly once, on the network thread, in the order of the appends to a partition.
         producer:
-            The producer whose transaction the records belong to; ``None`` for records that count at once.
+            The producer whose transaction the records belong to; ``None`` for records that take effect at
+            once.
 
         Notes
         -----
@@ -430,7 +432,7 @@ class CoordinatorLog(Generic[LoadedT]):
         NotLeaderForPartitionError
             All nodes with a replica of the partition are stopped.
         BrokerResponseError
-            As ``UnifiedLog.append_marker``. Nothing has been appended.
+            In the same cases as in ``UnifiedLog.append_marker``. Nothing has been appended.
         """
         self._look_at_topic()
         if not 0 <= number < len(self._partitions):
@@ -495,7 +497,7 @@ class CoordinatorLog(Generic[LoadedT]):
     # ---- State ----------------------------------------------------------------------------------------
 
     def is_active(self, number: int) -> bool:
-        """Return whether a partition is coordinated here, loaded and has not failed."""
+        """Return whether this broker coordinates a partition that is loaded and has not failed."""
         partition = self._partitions[number] if number < len(self._partitions) else None
         return partition is not None and not partition.is_loading and not partition.has_failed
 

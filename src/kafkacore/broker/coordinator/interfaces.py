@@ -106,15 +106,18 @@ class Replay(Protocol[LoadedT_co]):
 
 
 class CoordinatorState(Protocol[LoadedT]):
-    """The state of a coordinator in memory, as its log sees it. Partitions are given by their number."""
+    """The state of a coordinator in memory: the interface that its log uses.
+
+    Partitions are given by their numbers.
+    """
 
     def new_replay(self, topic_partition: TopicPartition) -> Replay[LoadedT]:
         """Return an object that reads a partition. It shares no state with other threads."""
 
     def apply_loaded(self, partition: int, loaded: LoadedT) -> Iterator[None]:
-        """Take over the state that was read from a partition, while the caller iterates over the result.
+        """Return an iterator whose steps take over the state that was read from a partition.
 
-        Each item takes a few milliseconds of work. When the iterator is exhausted, the partition is loaded.
+        Each step takes a few milliseconds. When the iterator is exhausted, the partition is loaded.
         """
 
     def apply(self, partition: int, record: CoordinatorRecord, offset: int, producer_id: int) -> None:

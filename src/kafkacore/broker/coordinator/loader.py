@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 class LoadCancelled(Exception):
-    """The load was cancelled: the broker is stopping, or the partition is not coordinated here any more."""
+    """The load was cancelled: the broker is stopping, or this broker no longer coordinates the partition."""
 
 
 def load_partition(

@@ -1,4 +1,4 @@
-"""Appends to a partition of a coordinator's topic that wait until they are safe from loss.
+"""Pending appends to a partition of a coordinator's topic: each waits until it is safe from loss.
 
 An append is safe when the high watermark has passed its records.
 """
@@ -82,7 +82,7 @@ class PendingAppends:
         self._wait(timeout_ms, on_safe)
 
     def advance(self, required: int) -> None:
-        """Let later calls of :meth:`when_safe` wait until the high watermark reaches ``required``, too."""
+        """Make later calls of :meth:`when_safe` also wait until the high watermark reaches ``required``."""
         self._last_required = required
 
     def when_safe(self, timeout_ms: float, on_safe: OnSafe) -> None:

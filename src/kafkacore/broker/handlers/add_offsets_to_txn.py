@@ -1,7 +1,7 @@
 """AddOffsetsToTxn: add a group's partition of ``__consumer_offsets`` to a transaction (KIP-98).
 
-Versions 0 to 4. Clients of the newer protocol leave this out: their TxnOffsetCommit adds the partition
-(KIP-890).
+Versions 0 to 4. Clients of transaction version 2 do not send this request: their TxnOffsetCommit adds the
+partition (KIP-890).
 """
 
 from __future__ import annotations

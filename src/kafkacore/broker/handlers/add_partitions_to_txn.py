@@ -1,7 +1,7 @@
 """AddPartitionsToTxn: add partitions to transactions, or check that they were added (KIP-98, KIP-890).
 
-Versions 0 to 5. Producers use versions 0 to 3. Versions 4 and 5 are requests between brokers. They may name
-several transactions, and may ask only for the check.
+Versions 0 to 5. Producers use versions 0 to 3. Versions 4 and 5 are requests between brokers. Such a request
+may name several transactions, and may ask only for the check.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """AlterPartitionReassignments: change the nodes that replicate partitions (KIP-455, KIP-860).
 
 Versions 0 to 1. All nodes of a simulated cluster share one log. A reassignment is therefore complete when the
-response is sent, unless it adds a node that is down. Then it is in progress until the node is up, or until it
-is cancelled. On a single node every partition stays where it is.
+response is sent, unless it adds a node that is down. Then the reassignment is in progress until the node is
+up, or until the reassignment is cancelled. On a single node every partition stays where it is.
 """
 
 from __future__ import annotations

@@ -24,7 +24,8 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 #: Produce 0, and closes the connection of a client that sends such a request (KAFKA-18659).
 _ANNOUNCED_FROM: dict[int, int] = {ProduceRequest.API_KEY: 0}
 
-#: First version whose clients accept 0 as the lowest level of a feature. Others get 1, as in Apache Kafka.
+#: First version whose clients accept 0 as the lowest level of a feature. Older clients get 1, as in Apache
+#: Kafka.
 FIRST_VERSION_WITH_LEVEL_0 = 4
 
 _announced: list[tuple[int, int, int]] = []

@@ -33,7 +33,7 @@ def handle(
     if message.cursor is not None:
         first = message.cursor.topic_name
         names = [name for name in names if name >= first]
-        # If topics are requested by name, the cursor's topic must be one of them. Otherwise it may be
+        # If topics are requested by name, the cursor's topic must be one of them. Otherwise the topic may be
         # missing, because it may have been deleted since the last page.
         is_lost = bool(requested) and first not in names
         if is_lost or message.cursor.partition_index < 0:

@@ -1,7 +1,7 @@
 """ElectLeaders: elect the preferred leader of partitions, or any live replica if none leads (KIP-460).
 
-Versions 0 to 2. As in Kafka, a request for all partitions returns only those that had an election. Nodes
-share their logs, so an unclean election loses no records.
+Versions 0 to 2. As in Kafka, a request for all partitions returns only the partitions that had an election.
+Nodes share their logs, so an unclean election loses no records.
 """
 
 from __future__ import annotations

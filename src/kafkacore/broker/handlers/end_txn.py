@@ -1,7 +1,7 @@
 """EndTxn: commit or abort a transaction (KIP-98, KIP-890).
 
 Versions 0 to 5. The response is sent when the outcome is on disk; the markers are written afterwards. From
-version 5 on, each end gives the producer a new epoch, which the response contains.
+version 5 on, the end of a transaction gives the producer a new epoch, which the response contains.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Versions 0 to 18, with topic names up to version 12 and topic IDs from version 13. Fetch sessions are
 supported from version 7 (KIP-227), diverging epochs from version 12 (KIP-595), and the current leader in
 errors from version 16 (KIP-951). The first batch is returned whole even if it exceeds the limits (KIP-74).
-Before version 3 it is cut at the partition's limit, as in Kafka at that time.
+Before version 3, the batch is cut at the partition's limit, as in Kafka at that time.
 
 Kafka 4 has removed versions 0 to 3. Here, they return messages of format 0 (versions 0 and 1) or 1 (versions
 2 and 3), without headers, in the codec of the batch; zstd is rejected (KIP-110). Another thread converts the
@@ -79,7 +79,7 @@ _CONVERSION_ERRORS = (UnsupportedCompressionTypeError.errno,)
 #: Maximum bytes of log records that are converted for one response.
 MAX_CONVERTED_BYTES = 512 * 1024
 #: Maximum bytes of the records that are converted for one response, after decompression. The batch that
-#: reaches the limit is the last one returned.
+#: reaches the limit is the last batch of the response.
 MAX_CONVERTED_PLAIN_BYTES = 4 * 1024 * 1024
 
 _PartitionData = FetchResponse.PartitionData
@@ -307,7 +307,7 @@ def _ask(request: Request, services: FetchServices) -> FetchAsk:
                 requested.last_fetched_epoch,
             )
     if request.version < FIRST_VERSION_WITH_MAX_BYTES and partitions:
-        # Start at a random partition, because the first ones can use up the response's limit.
+        # Start at a random partition, because the first partitions can use up the response's limit.
         first = services.clock.random.randrange(len(partitions))
         items = list(partitions.items())
         partitions = dict(items[first:] + items[:first])

@@ -81,7 +81,7 @@ def _log_of(request: Request[FindCoordinatorRequest], services: GroupServices) -
     ------
     UnsupportedVersionError, InvalidRequestError
         This broker has no such coordinator. The error is logged, because some clients retry without showing
-        it.
+        the error.
     """
     key_type = request.message.key_type
     if key_type == GROUP:

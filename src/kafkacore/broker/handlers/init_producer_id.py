@@ -1,7 +1,7 @@
 """InitProducerId: assign a producer ID and epoch to a producer (KIP-98, KIP-360).
 
 Versions 0 to 5; version 6 is unstable in Kafka 4.3 (KIP-939). A producer without a transactional ID that
-already has an ID gets a new one with epoch 0, which KIP-360 allows.
+already has a producer ID gets a new producer ID with epoch 0, which KIP-360 allows.
 """
 
 from __future__ import annotations

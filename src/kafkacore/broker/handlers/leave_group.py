@@ -1,7 +1,7 @@
 """LeaveGroup: remove members from a group.
 
-Versions 0 to 5. From version 3 on, a request can name several members, and static members by their instance
-ID. The reason for leaving is logged (version 5, KIP-800).
+Versions 0 to 5. From version 3 on, a request can name several members, and can identify static members by
+their instance ID. The reason for leaving is logged (version 5, KIP-800).
 """
 
 from __future__ import annotations

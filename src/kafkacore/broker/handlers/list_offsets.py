@@ -1,8 +1,9 @@
 """ListOffsets: return the offset for a timestamp, or for a special timestamp such as "latest".
 
 Versions 0 to 11. Version 0, which Kafka 4 has removed, returns one offset by the same rules as the later
-versions; in Kafka it returned the start offsets of segments. Tiered storage is not supported, so "latest
-tiered" (-5) and "earliest pending upload" (-6) are unknown, and "earliest local" (-4) is the earliest offset.
+versions. In Kafka, version 0 returned the start offsets of segments. Tiered storage is not supported, so
+"latest tiered" (-5) and "earliest pending upload" (-6) are unknown, and "earliest local" (-4) is the earliest
+offset.
 """
 
 from __future__ import annotations

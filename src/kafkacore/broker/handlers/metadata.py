@@ -51,7 +51,7 @@ def handle(request: Request[MetadataRequest], services: TopicServices) -> Metada
         response.cluster_authorized_operations = cluster_operations(request, services)
     if version >= 8 and message.include_topic_authorized_operations:
         for topic in response.topics:
-            # As in Kafka, the operations are set even for topics that do not exist.
+            # As in Kafka, the allowed operations are set even for topics that do not exist.
             if topic.name is not None and topic.error_code != TopicAuthorizationFailedError.errno:
                 topic.topic_authorized_operations = authorized_operations(
                     request, services, ResourceType.TOPIC, topic.name
@@ -61,8 +61,8 @@ def handle(request: Request[MetadataRequest], services: TopicServices) -> Metada
 
 def _topics(request: Request, services: TopicServices) -> list[_Topic]:
     message, version = request.message, request.version
-    # In version 0 an empty list requests all topics. In later versions it requests none, and null requests
-    # all.
+    # In version 0, an empty list requests all topics. In later versions, an empty list requests no topics,
+    # and null requests all topics.
     if message.topics is None or (version == 0 and not message.topics):
         names = services.topics.names()
         visible = visible_topics(names, request, services, is_asked_for=False)
@@ -113,8 +113,8 @@ def _create_missing(names: Iterable[str], request: Request, services: TopicServi
         try:
             services.quotas.record_mutation(request, len(partitions), strict_since=0)
         except ThrottlingQuotaExceededError:
-            # Do not throttle the client, which asks again anyway. Kafka does not throttle it either, because
-            # there the broker itself sends the request that creates the topic.
+            # Do not throttle the client, which retries anyway. Kafka does not throttle the client either: in
+            # Kafka, the broker sends the request that creates the topic.
             request.throttled_until_ms = 0.0
             raise UnknownTopicOrPartitionError(
                 f"Topic '{name}' was not created: its client exceeds the quota controller_mutation_rate."

@@ -1,8 +1,6 @@
 """OffsetForLeaderEpoch: return the end offset of a leader epoch, by which consumers detect truncation.
 
-The API is part of KIP-320.
-
-Versions 2 to 4.
+Versions 2 to 4 (KIP-320).
 """
 
 from __future__ import annotations

@@ -138,7 +138,8 @@ class _Produce:
         for some in _parts(append.unvalidated):
             outcomes: list[ValidatedBatch | Exception] = []
             yield partial(append.validate, some, outcomes)
-            # The transaction may have ended meanwhile. A batch that followed its marker would never end.
+            # The transaction may have ended meanwhile. A batch after its marker would belong to a transaction
+            # that never ends.
             _refuse_unverified(append)
             for (partition, topic_partition, log), outcome in zip(some, outcomes, strict=True):
                 append.append_validated(partition, topic_partition, log, outcome)
@@ -265,10 +266,10 @@ def _verify(append: ProduceAppend, producer: Producer, partitions: list[TopicPar
 
 
 def _without_transaction(append: ProduceAppend) -> tuple[Producer, list[TopicPartition]]:
-    """Return the producer, and the partitions in which its transaction has no record yet.
+    """Return the producer, and the partitions in which the producer has no open transaction.
 
-    Their logs remember the lowest sequence numbers. From version 12 on, each transaction has an epoch of its
-    own, whose first batch in a partition has the sequence number 0.
+    The logs of these partitions store the sequence number of the transaction's first batch. From version 12
+    on, this number is 0, because each transaction has an epoch of its own.
 
     Raises
     ------
@@ -325,7 +326,7 @@ def _added(append: ProduceAppend, partitions: list[TopicPartition], code: int) -
 
 
 def _error_of_produce(code: int, version: int) -> int:
-    """Convert an error of the coordinator to one of Produce, as ``AddPartitionsToTxnManager`` does."""
+    """Convert an error of the coordinator to an error of Produce, as ``AddPartitionsToTxnManager`` does."""
     if code in _RETRIABLE or (
         code == ConcurrentTransactionsError.errno and version < FIRST_VERSION_THAT_ADDS
     ):

@@ -1,8 +1,8 @@
 """TxnOffsetCommit: write offsets of a group, which take effect when a transaction commits (KIP-98).
 
 Versions 0 to 5. The group's partition of ``__consumer_offsets`` must be part of the transaction. Up to
-version 4, AddOffsetsToTxn has added it, which is verified here. From version 5 on, this request adds it
-(KIP-890). The response is sent when a crash can no longer lose the offsets.
+version 4, AddOffsetsToTxn adds the partition, and this handler verifies that. From version 5 on, this request
+adds the partition (KIP-890). The response is sent when a crash can no longer lose the offsets.
 """
 
 from __future__ import annotations

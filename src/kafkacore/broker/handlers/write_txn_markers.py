@@ -137,7 +137,7 @@ def _append(
         services.cluster.led_log(topic_partition, request.node_id)
         log, required = services.append_marker(topic_partition, marker)
     except (CoordinatorLoadInProgressError, NotCoordinatorError):
-        # Return this error as Kafka does: a transaction coordinator repeats the request after it.
+        # Return this error as Kafka does, because a transaction coordinator retries after this error.
         answer.error_code = NotLeaderForPartitionError.errno
     except Exception as error:  # noqa: BLE001 - fails this partition only; error_code logs bugs
         answer.error_code = error_code(error)

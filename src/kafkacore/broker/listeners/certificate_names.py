@@ -111,7 +111,7 @@ def _identifier(content: memoryview) -> str:
 
 
 def _elements(data: memoryview, expected: int | None = None) -> Iterator[_Element]:
-    """Yield the consecutive elements in ``data``; each must have the tag ``expected`` if it is given."""
+    """Yield the consecutive elements in ``data``. If ``expected`` is given, each must have this tag."""
     at = 0
     while at < len(data):
         tag, size, begin = data[at], data[at + 1], at + 2
@@ -119,8 +119,8 @@ def _elements(data: memoryview, expected: int | None = None) -> Iterator[_Elemen
             count = size - _LONG
             size = int.from_bytes(data[begin : begin + count])
             begin += count
-            # DER requires the shortest form. This also rejects an indefinite length, with which the content
-            # would decide where the element ends.
+            # DER requires the shortest form. This also rejects an indefinite length, which would let the
+            # content determine the end of the element.
             if size < max(_LONG, 1 << 8 * (count - 1)):
                 raise ValueError("a length is not in its shortest form")
         if begin + size > len(data):

@@ -37,7 +37,7 @@ class ConnectionRate:
         self._paid_until_ms = 0.0
 
     def count(self, now_ms: float) -> float:
-        """Count a connection and return the milliseconds to wait before accepting the next one."""
+        """Count a connection and return the milliseconds to wait before accepting the next connection."""
         second_ms = 1000.0
         cost_ms = second_ms / self.per_second if self.per_second > 0 else second_ms
         self._paid_until_ms = max(self._paid_until_ms, now_ms) + cost_ms

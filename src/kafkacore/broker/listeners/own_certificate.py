@@ -99,7 +99,7 @@ def own_certificate(data_dir: Path, hosts: Iterable[str], clock: Clock) -> Path:
         if set(wanted) <= set(names) and first.not_valid_after_utc - now > _LEFT:
             return store
     key_and_chain, issued_by = _issue(wanted, now)
-    # The CA certificate is written last: without it, both files are created again.
+    # The CA certificate is written last. If it is missing at the next start, both files are created again.
     authority.unlink(missing_ok=True)
     replace_file(store, key_and_chain)
     replace_file(authority, issued_by)

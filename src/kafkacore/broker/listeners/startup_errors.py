@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 _FORBIDDEN = (errno.EACCES, errno.EPERM)
 _NO_PLACE = (errno.EROFS, errno.ENOENT)
-#: Ports below this one are reserved for the system.
+#: Ports below this number are reserved for the system.
 _FIRST_FREE_PORT = 1024
 
 

@@ -90,7 +90,7 @@ def server_context(settings: Mapping[str, Any]) -> ssl.SSLContext:
 
 
 def _set_ciphers(context: ssl.SSLContext, text: str) -> None:
-    """Set the cipher suites by OpenSSL's or Java's names; those of TLS 1.3 are always enabled."""
+    """Set the cipher suites by OpenSSL's or Java's names. TLS 1.3 suites are always enabled."""
     given = [_openssl_name(each) for each in words(text)]
     wanted = [each for each in given if each is not None]
     if not wanted:

@@ -26,7 +26,7 @@ class RunTimeUsers(Protocol):
         """Return the names of the users that have a credential."""
 
     def decides(self, mechanism: str, user: str) -> bool:
-        """Return whether this credential was set or deleted, so that a configured one has no effect."""
+        """Return whether this credential was set or deleted at run time. This overrides the configuration."""
 
     def decides_about(self, user: str) -> bool:
         """Whether any credential of the user was set or deleted."""
@@ -46,7 +46,7 @@ class UserCredentials:
         restart a deleted user stays deleted and a replaced password stays replaced.
     salt_key:
         Key from which the salts of ``users`` are derived, or ``None`` for random salts. Salts of unknown
-        users are derived from it too, so that a restart does not reveal which users exist.
+        users are derived from this key too, so that a restart does not reveal which users exist.
     """
 
     def __init__(

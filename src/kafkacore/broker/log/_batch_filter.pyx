@@ -171,7 +171,7 @@ cdef class BatchFilter:
 
     @cython.nonecheck(False)
     cdef int write_records(self, Buffer *to, int64_t later) noexcept nogil:
-        """Append the retained records to `to`. The new base timestamp is `later` ms after the old one."""
+        """Append the retained records to `to`, whose base timestamp is `later` ms after that of the batch."""
         cdef const Span *spans = <const Span *> self.spans.data
         cdef const uint8_t *rest
         cdef uint8_t *at
@@ -297,7 +297,7 @@ cdef class BatchFilter:
         return at, code, batch.size
 
     cdef int begin_filtering(self) except -1:
-        """Mark the filter and the map as in use, or raise if another thread uses one of them."""
+        """Mark the filter and the map as in use. Raise an error if another thread uses one of them."""
         if self.offsets is None:
             raise IllegalStateError("the filter has not been set up")
         begin_use(&self.in_use, self)

@@ -129,7 +129,7 @@ def whole_batches(const uint8_t[::1] chunk, int64_t limit_offset):
     Returns
     -------
     tuple
-        Total size of these batches in bytes, and the offset after the last one, or -1 without any batch.
+        Total size of these batches in bytes, and the offset after the last batch, or -1 if there is no batch.
     """
     cdef int64_t at = 0
     cdef int64_t length = chunk.shape[0]

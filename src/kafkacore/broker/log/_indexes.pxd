@@ -8,12 +8,12 @@ cdef class IndexFile:
     cdef object _file
     cdef object _entry
     cdef int64_t _entry_size
-    # Encoded entries that are not yet in the file: up to 64 of the larger kind.
+    # Encoded entries that are not yet in the file. There is space for 64 entries of the larger kind.
     cdef uint8_t _waiting[64 * 12]
     cdef int64_t _waiting_size
     # Whether the file exists.
     cdef bint _is_made
-    # Whether the file has no bytes after its entries, as a failed write may leave.
+    # Whether the file ends after its entries. A failed write may leave further bytes.
     cdef bint _is_exact
 
     cdef int64_t written_size(self) noexcept
@@ -24,7 +24,8 @@ cdef class OffsetIndex:
     cdef int64_t _base
     cdef int64_t _last_offset
     cdef int64_t _last_position
-    # Index of the entry that the last search by position found. The next one is usually shortly after it.
+    # Index of the entry that the last search by position found. The next search usually finds an entry
+    # shortly after it.
     cdef int64_t _window
 
     cdef object _at(self, int64_t index)
