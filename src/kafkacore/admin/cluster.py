@@ -34,9 +34,9 @@ from kafkacore.protocol.message import ZERO_UUID
 from kafkacore.structs import EnumHelper, TopicPartitionReplica
 
 _QUORUM_TOPIC = "__cluster_metadata"
-#: First versions of DescribeCluster that can list fenced brokers (KIP-1073), and of UpdateFeatures that can
-#: validate without updating.
+#: First version of DescribeCluster that can list fenced brokers (KIP-1073).
 _FENCED_FROM = 2
+#: First version of UpdateFeatures that can validate without updating.
 _VALIDATION_FROM = 1
 
 

@@ -83,7 +83,7 @@ class _Fixed:
 
 #: Lookup for requests that any broker can answer.
 ANY_BROKER: Final = _Fixed(lambda key: ANY)
-#: Lookup for requests to the controller. Another broker may forward them to it.
+#: Lookup for requests to the controller. Other brokers may forward such requests to the controller.
 TO_CONTROLLER: Final = _Fixed(lambda key: CONTROLLER)
 #: Lookup for items that are the ids of brokers.
 BY_BROKER_ID: Final = _Fixed(lambda key: int(key))

@@ -45,14 +45,15 @@ from kafkacore.protocol.generated.offset_delete import OffsetDeleteRequest, Offs
 from kafkacore.protocol.generated.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from kafkacore.structs import EnumHelper, OffsetAndMetadata, TopicPartition, partition_name
 
-#: First version of OffsetFetch with several groups (KIP-709), and its last version with topic names.
+#: First version of OffsetFetch that accepts several groups (KIP-709).
 _BATCHED_FETCH_FROM: Final = 8
+#: Last version of OffsetFetch with topic names; later versions have topic ids.
 _NAMED_FETCH_UNTIL: Final = 9
 #: Last version of OffsetCommit with topic names; later versions have topic ids.
 _NAMED_COMMIT_UNTIL: Final = 9
-#: First version of LeaveGroup with several members.
+#: First version of LeaveGroup that accepts several members.
 _BATCHED_LEAVE_FROM: Final = 3
-#: First versions of ListGroups with a filter by state (KIP-518) and by type (KIP-848).
+#: First versions of ListGroups that can filter by state (KIP-518) and by type (KIP-848).
 _STATES_FROM, _TYPES_FROM = 4, 5
 
 #: The values of MemberType in ConsumerGroupDescribe: a classic member, and a member of the consumer protocol.

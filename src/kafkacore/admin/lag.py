@@ -141,7 +141,7 @@ class LagReader:
     groups, partitions:
         Operations of an admin client.
     clock:
-        Clock of the samples and durations.
+        Source of the times of samples and durations.
     group_pattern, topic_pattern:
         Only groups and topics whose whole name matches are read.
     """

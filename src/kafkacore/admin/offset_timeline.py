@@ -1,4 +1,4 @@
-"""Past end offsets of a partition, from which the age of a record is estimated without reading it."""
+"""Past end offsets of a partition, which give an estimate of the age of a record."""
 
 from __future__ import annotations
 

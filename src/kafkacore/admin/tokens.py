@@ -19,7 +19,8 @@ from kafkacore.protocol.generated.renew_delegation_token import RenewDelegationT
 class DelegationToken(NamedTuple):
     """A delegation token. Times are milliseconds since the epoch.
 
-    To log in with it, use SCRAM with the token's id as user name and its base64-encoded HMAC as password.
+    To log in with the token, use SCRAM with the token's id as user name and its base64-encoded HMAC as
+    password.
     """
 
     token_id: str

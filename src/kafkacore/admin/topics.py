@@ -32,8 +32,9 @@ from kafkacore.protocol.message import ZERO_UUID
 
 #: Topics for ``create_topics``: objects, names, or a mapping of names to settings.
 NewTopics: TypeAlias = Iterable[NewTopic | str] | Mapping[str, Mapping[str, Any]]
-#: First versions of DeleteTopics and Metadata that support topic ids (KIP-516).
+#: First version of DeleteTopics that accepts topic ids (KIP-516).
 _IDS_IN_DELETE_FROM: Final = 6
+#: First version of Metadata that accepts topic ids (KIP-516).
 _IDS_IN_METADATA_FROM: Final = 12
 #: Wait between two checks of ``wait_for_topics``, in milliseconds.
 _WAIT_FOR_TOPICS_MS: Final = 100.0

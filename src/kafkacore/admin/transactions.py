@@ -37,8 +37,9 @@ from kafkacore.protocol.generated.list_transactions import ListTransactionsReque
 from kafkacore.protocol.generated.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from kafkacore.structs import EnumHelper, TopicPartition, partition_name
 
-#: First versions of ListTransactions that support a minimum duration (KIP-994) and a pattern (KIP-1152).
+#: First version of ListTransactions that can filter by duration (KIP-994).
 _DURATION_FROM: Final = 1
+#: First version of ListTransactions that can filter by a pattern for transactional ids (KIP-1152).
 _PATTERN_FROM: Final = 2
 #: A transaction hangs if it has been open for the maximum transaction timeout plus this time.
 #: kafka-transactions.sh uses the same value.

@@ -69,7 +69,7 @@ class UserScramCredentialUpsertion:
     password:
         The password. Text is encoded as UTF-8.
     iterations:
-        Number of hash iterations; more of them make guesses slower. Apache Kafka accepts 4,096 to 16,384.
+        Number of hash iterations. More iterations make guesses slower. Apache Kafka accepts 4,096 to 16,384.
     salt:
         Salt of the hash; random by default.
     """

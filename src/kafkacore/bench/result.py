@@ -28,14 +28,14 @@ FigureName = Literal[
     "ms_per_batch",
     "cpu_ms_per_batch",
 ]
-#: Figures whose median and spread are in a result. The value tells whether a higher figure is better.
+#: Figure → whether a higher value is better. A result has the median and the spread of each figure.
 FIGURES: dict[FigureName, bool] = {
     "records_per_s": True,
     "mb_per_s": True,
     "cpu_s_per_million": False,
     "peak_rss_mib": False,
     "broker_cpu_s_per_million": False,
-    # For Spark: the two parts of cpu_s_per_million.
+    # Only for Spark: the JVM's and the Python workers' parts of cpu_s_per_million.
     "jvm_cpu_s_per_million": False,
     "python_cpu_s_per_million": False,
     "worker_peak_mib": False,

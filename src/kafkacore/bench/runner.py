@@ -246,7 +246,7 @@ class _Bench:
         return _Contestant(name or peer, settings, run, cluster)
 
     def _void(self, case: Case, cluster: BenchCluster, topic: str, warm_up_records: int) -> str | None:
-        """Return how the topic's records differ from those that were sent; ``None`` if they are equal."""
+        """Return how the topic's records differ from the sent records, or ``None`` if they are equal."""
         distinct = distinct_count(case.records, case.size)
         sent = (case.size, case.records, distinct, warm_up_records)
         return read_back(cluster.bootstrap, topic, case.partitions, *sent, cluster.security).reason
@@ -269,7 +269,7 @@ class _Bench:
         return _Contestant(name or peer, settings, run, cluster)
 
     def _topic_to_read(self, case: Case, cluster: BenchCluster) -> str:
-        """Return a topic that kafkacore's producer has filled, and that was checked to be complete."""
+        """Return a topic that kafkacore's producer has filled, after a check that no record is missing."""
         key = (cluster.name, case.codec, case.partitions)
         if key not in self._filled:
             topic = cluster.create_topic(case.partitions)

@@ -156,8 +156,8 @@ class _Arrivals:
     def take(self, values: list[bytes]) -> None:
         now_ms = SYSTEM_CLOCK.monotonic_ms()
         if not self._is_ready:
-            # The first call shows that the client has the topic's metadata, and that its fetch waits on the
-            # broker.
+            # The first call shows that the client has the topic's metadata, and that its fetch request waits
+            # on the broker.
             self._is_ready = True
             print(json.dumps({"event": "ready"}), flush=True)  # noqa: T201 - for the runner
         self._timeout.check(len(values))

@@ -145,7 +145,7 @@ BROKER_KEYS: Final = (
     _key("num.partitions", "num_partitions", _I, 1, 1, INT32_MAX,
          documentation="Number of partitions of a new topic if its creator does not set one."),
     _key("auto.create.topics.enable", "auto_create_topics_enable", _B, True,
-         documentation="Whether the broker creates a topic when a client asks for one that does not exist."),
+         documentation="Whether the broker creates a missing topic when a client requests its metadata."),
     _key("delete.topic.enable", "delete_topic_enable", _B, True,
          documentation="Whether topics can be deleted."),
     _key("message.max.bytes", "message_max_bytes", _I, int(TOPIC_CONFIG["max.message.bytes"].default), 0,
@@ -404,7 +404,7 @@ def resolve(layers: Iterable[tuple[str, Mapping[str, object]]]) -> ResolvedPrope
 
 
 def broker_default(field: str) -> Any:
-    """Return the default of a field of ``BrokerConfig``. A test compares its type with the annotation."""
+    """Return the default of a field of ``BrokerConfig``. A test compares its type with the field's."""
     return _DEFAULTS[field]
 
 

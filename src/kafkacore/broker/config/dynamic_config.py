@@ -40,7 +40,7 @@ _ADDRESSES: Final = frozenset(
     {"listeners", "host", "port", "security.protocol"}
     | {"advertised.listeners", "advertised.host", "advertised.port"}
 )
-#: Settings that differ between nodes and so never have a default.
+#: Settings that differ between nodes, so they have no default for all nodes.
 _WITHOUT_DEFAULT: Final = _ADDRESSES | {"log.dirs", "node.id"}
 _KEYS: Final = table(*(key for key in BROKER_KEYS if key.name not in BROKER_SYNONYMS))
 #: Settings that cannot be changed while the broker runs, and alternative names of these settings.
@@ -213,7 +213,7 @@ class DynamicConfigs:
             ) from None
 
     def _usable(self, values: dict[str, str]) -> dict[str, str]:
-        """Return the valid settings. A file that another broker version wrote may contain invalid ones."""
+        """Return the valid settings. A file of another broker version may contain invalid settings."""
         usable = {}
         for name, text in values.items():
             try:

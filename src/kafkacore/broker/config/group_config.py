@@ -115,8 +115,8 @@ def _timing(protocol: str) -> tuple[GroupSetting, ...]:
 
 
 # fmt: off
-#: Settings of groups by name. For share and streams groups, Kafka's rule that the session timeout is longer
-#: than the heartbeat interval follows from their limits.
+#: Settings of groups by name. In Kafka, the session timeout must be longer than the heartbeat interval. For
+#: share and streams groups, the limits of the settings already ensure this.
 GROUP_CONFIG: Final = table(
     *_timing("consumer"),
     *_timing("share"),

@@ -15,7 +15,8 @@ from kafkacore.structs import INT32_MAX, INT64_MAX
 SCRAM_MECHANISMS: Final = ("SCRAM-SHA-512", "SCRAM-SHA-256")
 #: SASL mechanisms that clients may use.
 MECHANISMS: Final = (*SCRAM_MECHANISMS, "PLAIN", "OAUTHBEARER", "GSSAPI")
-#: Kafka's default of ``listener.security.protocol.map``: a listener named after a protocol uses it.
+#: Kafka's default of ``listener.security.protocol.map``: a listener named after a protocol uses that
+#: protocol.
 DEFAULT_PROTOCOL_MAP: Final = ",".join(
     f"{each}:{each}" for each in ("SASL_SSL", "PLAINTEXT", "SSL", "SASL_PLAINTEXT")
 )

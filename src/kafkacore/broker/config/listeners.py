@@ -88,7 +88,7 @@ class Listener:
     Parameters
     ----------
     name, protocol:
-        Its name and security protocol, such as ``OUTSIDE`` and ``SASL_SSL``.
+        Name and security protocol of the listener, such as ``OUTSIDE`` and ``SASL_SSL``.
     host, port:
         Address to bind to; port 0 chooses a free port.
     advertised_host, advertised_port:

@@ -32,7 +32,7 @@ class GroupCoordinatorState:
         self._offsets: dict[int, PartitionOffsets] = {}
 
     def offsets_of(self, partition: int) -> PartitionOffsets | None:
-        """Return the offsets of a partition, or ``None`` if it is not coordinated here or not loaded."""
+        """Return the offsets of a partition, or ``None`` if this broker has not loaded the partition."""
         return self._offsets.get(partition)
 
     def new_replay(self, topic_partition: TopicPartition) -> Replay:

@@ -23,7 +23,7 @@ class MarkerTargets:
     Parameters
     ----------
     cluster:
-        State of the cluster, which gives the log of a partition to its leader.
+        State of the cluster, which returns the leader and the log of a partition.
     replica_manager:
         Completes the requests that wait for a partition.
     clock:

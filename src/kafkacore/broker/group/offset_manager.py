@@ -158,7 +158,7 @@ class OffsetManager:
             )
             self._check_partitions(offsets, check)
         except StaleMemberEpochError:
-            # As in Kafka, because producers do not know STALE_MEMBER_EPOCH.
+            # Return ILLEGAL_GENERATION as Kafka does, because producers do not know STALE_MEMBER_EPOCH.
             on_done([IllegalGenerationError.errno] * len(offsets))
             return
         except BrokerResponseError as error:

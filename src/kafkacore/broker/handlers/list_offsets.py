@@ -30,7 +30,7 @@ from kafkacore.structs import (
 
 EARLIEST_PENDING_UPLOAD = -6
 UNKNOWN = -1
-#: Replica ID of Kafka's tools that compare the replicas of a partition. They may also ask a follower.
+#: Replica ID of Kafka's tools that compare the replicas of a partition. These tools may also ask a follower.
 DEBUGGING_REPLICA_ID = -2
 FIRST_VERSION_WITH_EPOCH = 4
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 
 class ListenerLimit:
-    """The number of connections of one listener, and its maximum; ``None`` for no limit."""
+    """The number of connections of one listener, and the maximum number; ``None`` for no limit."""
 
     def __init__(self, name: str, max_connections: int | None = None) -> None:
         self.name = name

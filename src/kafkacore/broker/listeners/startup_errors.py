@@ -38,10 +38,10 @@ def cannot_listen(what: str, host: str, port: int, flag: str, error: OSError) ->
     elif error.errno == errno.EADDRINUSE:
         why = (
             f"another program is using this port. Stop it, or choose another port: {flag.format(host)} "
-            "uses a free one"
+            "uses a free port"
         )
     elif error.errno == errno.EADDRNOTAVAIL:
-        why = f"this machine has no address {host}; use another one, for example {flag.format('127.0.0.1')}"
+        why = f"this machine has no address {host}; use another address, such as {flag.format('127.0.0.1')}"
     elif error.errno in _FORBIDDEN and 0 < port < _FIRST_FREE_PORT:
         why = f"ports below {_FIRST_FREE_PORT} are reserved for the system; choose a higher port"
     else:

@@ -304,7 +304,8 @@ cdef kept(Topics topics, assigned, int32_t *room, int32_t *is_assigned, Numbers 
             continue
         start = topics.starts.at[place]
         count = topics.starts.at[place + 1] - start
-        # A topic that was deleted and created again has another id, so that its partitions are all known.
+        # Drop partitions that do not exist. This is only a safeguard, because a re-created topic has another
+        # id.
         partitions = tuple([one for one in partitions if 0 <= one < count])
         if partitions and room[0]:
             new[topic_id] = partitions[:room[0]]

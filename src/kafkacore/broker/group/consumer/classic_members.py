@@ -1,8 +1,8 @@
 """Members of the classic protocol in consumer groups: their JoinGroup, SyncGroup, Heartbeat and LeaveGroup.
 
-The coordinator acts as the leader of these members. If a member must revoke partitions or can get others, its
-Heartbeat fails with ``REBALANCE_IN_PROGRESS``, so that it rejoins. The behaviour is that of Kafka's
-``GroupMetadataManager``.
+The coordinator acts as the leader of these members. If a member must revoke partitions or can get other
+partitions, its Heartbeat fails with ``REBALANCE_IN_PROGRESS``, so that it rejoins. The behaviour is that of
+Kafka's ``GroupMetadataManager``.
 """
 
 from __future__ import annotations

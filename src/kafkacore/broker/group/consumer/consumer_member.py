@@ -36,7 +36,7 @@ class MemberState(IntEnum):
 
     #: The member has all partitions of its target assignment.
     STABLE = 0
-    #: The member must revoke partitions before it gets others.
+    #: The member must revoke partitions before it gets other partitions.
     UNREVOKED_PARTITIONS = 1
     #: Some partitions of the target assignment are still owned by other members.
     UNRELEASED_PARTITIONS = 2

@@ -227,7 +227,7 @@ class Migration:
         Parameters
         ----------
         group:
-            The group, whose other members all use the classic protocol.
+            The group. All members except ``leaving`` use the classic protocol.
         leaving:
             Members that leave, or that ``joining`` replaces.
         batch:
