@@ -281,7 +281,7 @@ class ConfigAdmin:
         described = self.describe(resources, False, ConfigFilterType.DYNAMIC, False, timeout_ms)
         for (kind, name), values in changes.items():
             known = described[kind.name.lower()][name]
-            # A resource that does not exist has no known values. The broker rejects the request to alter it.
+            # A resource that does not exist has no known values. The broker then rejects the request.
             unknown = sorted(set(values) - set(known)) if known else []
             if unknown:
                 raise ValueError(

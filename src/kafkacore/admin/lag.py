@@ -121,7 +121,7 @@ class ClusterLag:
 
 
 def committed_offsets(fetched: Mapping[TopicPartition, OffsetAndMetadata]) -> dict[TopicPartition, int]:
-    """Return the committed offsets. Omit partitions without one, for which a broker returns -1."""
+    """Return the committed offsets, without the partitions for which the broker returns -1 (no offset)."""
     return {tp: found.offset for tp, found in fetched.items() if found.offset >= 0}
 
 

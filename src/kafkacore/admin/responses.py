@@ -79,7 +79,7 @@ def member(kind: type[E], number: int) -> E:
 
 
 def operations(bits: int) -> list[str] | None:
-    """Return the names of the operations in a bit field (KIP-430); ``None`` if the broker left it out."""
+    """Return the names of the operations in a bit field (KIP-430); ``None`` for an unset field."""
     if bits == OMITTED_OPERATIONS:
         return None
     return [each.name for each in ACLOperation if each > ACLOperation.ALL and bits >> each & 1]

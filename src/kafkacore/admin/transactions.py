@@ -276,7 +276,7 @@ class TransactionAdmin:
     def describe_producers(
         self, partitions: Iterable[TopicPartition], broker_id: int | None, timeout_ms: float
     ) -> dict[TopicPartition, PartitionProducerState]:
-        """Describe the active producers of partitions, on their leaders or on one replica."""
+        """Ask the leaders of partitions, or one replica, for the active producers."""
         lookup = LEADERS if broker_id is None else to_broker(integer("broker_id", broker_id))
         wanted = arguments.partitions("partitions", partitions)
         return raised_first(

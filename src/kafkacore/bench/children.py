@@ -30,7 +30,7 @@ AnswerT = TypeVar("AnswerT")
 
 
 class WorkerError(KafkaError):
-    """A worker ended without a result. The message is the last error that it printed."""
+    """A worker ended without a result. The message is the last error that the worker printed."""
 
 
 class Worker(Generic[AnswerT]):
@@ -64,7 +64,7 @@ class Worker(Generic[AnswerT]):
         self._deadline_ms = SYSTEM_CLOCK.monotonic_ms() + limit_s * 1000
         self._limit_s = limit_s
         self._buffer = b""
-        # With a session of its own, the child does not receive Ctrl-C, so that the parent can stop it in an
+        # The child has a session of its own and does not receive Ctrl-C, so that the parent can stop it in an
         # orderly way. The child exits when its standard input ends.
         self._process = subprocess.Popen(  # noqa: S603 - our own command, no shell
             list(command),

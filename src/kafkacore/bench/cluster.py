@@ -139,7 +139,7 @@ class BenchCluster:
         with self._admin(ADMIN_TIMEOUT_MS) as admin:
             admin.create_topics([NewTopic(name, num_partitions=partitions, replication_factor=-1)])
         # Wait until every partition has a leader. Java's producer hangs if the first batch of a partition is
-        # rejected and the second one is accepted.
+        # rejected and the second batch is accepted.
         with KafkaConsumer(bootstrap_servers=self.bootstrap, **self.security) as consumer:
             consumer.end_offsets([TopicPartition(name, partition) for partition in range(partitions)])
         return name

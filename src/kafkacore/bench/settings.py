@@ -49,7 +49,8 @@ _PRODUCER_OWN: dict[str, ClientSettings] = {
     # Keep the default buffer, which is enough. A larger buffer exceeds the CPU caches and is slower.
     "kafkacore": {"buffer_memory": 32 << 20},
     "kafka-python": {"enable_idempotence": False},
-    # Raise librdkafka's other limits. Otherwise they would take effect before the batch size and the buffer.
+    # Raise librdkafka's other limits. Otherwise these limits would take effect before the batch size and the
+    # buffer.
     "confluent": {
         "batch.num.messages": 1_000_000,
         "queue.buffering.max.messages": 2_000_000,

@@ -40,7 +40,7 @@ class Answer(TypedDict, total=False):
     rows: int
     #: Row that a job with the sink :data:`~kafkacore.bench.spark.job.COLLECT` returned.
     collected: list[int]
-    #: Number of rows of a stream, except those of its first batch.
+    #: Number of rows of a stream, without the rows of the first batch.
     measured_rows: int
     batches: int
     ms_per_batch: float
@@ -146,7 +146,7 @@ class Driver:
         ----------
         first:
             Number of queries that ran earlier and are left out. A job with Spark's own source runs two
-            queries, one of them without this metric.
+            queries, and one of these queries does not have this metric.
         """
         store = self._store()
         executions = store.executionsList()
@@ -206,7 +206,7 @@ def _lines(found: queue.Queue[str]) -> None:
 
 
 def _say(answer: Answer) -> None:
-    # Start with a line break, because the last output of the JVM may not end with one.
+    # Start with a line break, because the last output of the JVM may not end with a line break.
     sys.stdout.write("\n" + json.dumps(answer) + "\n")
     sys.stdout.flush()
 
