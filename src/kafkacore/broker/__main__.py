@@ -1,7 +1,7 @@
 """Run a Kafka broker.
 
-This is ``kafkacore broker`` without the rest of the command line. It prints its address as a line of JSON,
-and it serves a status page only if that is configured.
+This is ``kafkacore broker`` without the rest of the command line. The broker prints its address as a line of
+JSON. It serves a status page only if a status port is configured.
 """
 
 from __future__ import annotations

@@ -384,7 +384,7 @@ class ResolvedProperties(NamedTuple):
 
 
 def resolve(layers: Iterable[tuple[str, Mapping[str, object]]]) -> ResolvedProperties:
-    """Merge the properties of several sources; a later source overrides an earlier one.
+    """Merge the properties of several sources; a later source overrides an earlier source.
 
     Parameters
     ----------
@@ -609,7 +609,7 @@ class _Resolver:
             self._set("advertised_listeners", ",".join(map(str, advertised)))
 
     def _client_endpoints(self, name: str, text: str) -> list[Endpoint]:
-        """Return the endpoints in ``text`` except those of the controller."""
+        """Return the endpoints in ``text`` except the endpoints of the controller."""
         found = []
         for endpoint in parse_endpoints(name, text):
             if endpoint.name in self._controllers:
@@ -659,7 +659,7 @@ class _Resolver:
         )
 
     def _ignores_client_auth(self) -> bool:
-        """Whether a SASL_SSL listener ignores ``ssl.client.auth``, because it has no listener prefix."""
+        """Whether a SASL_SSL listener ignores ``ssl.client.auth`` without a listener prefix."""
         shared = self._listener_properties.get(CLIENT_AUTH, "none")
         protocols = {protocol for _, protocol in self._endpoints()} | {
             self._arguments.get("security_protocol")

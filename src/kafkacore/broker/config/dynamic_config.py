@@ -1,6 +1,6 @@
-"""Broker settings that are changed at run time, for all brokers or for one, and stored in the data folder.
+"""Broker settings that are changed at run time, for all brokers or for one broker.
 
-The rules are those of Kafka's ``DynamicBrokerConfig`` (KIP-226).
+The settings are stored in the data folder. The rules are those of Kafka's ``DynamicBrokerConfig`` (KIP-226).
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ _ASSIGNORS: Final = {
     **{f"{_PACKAGE}{name.title()}Assignor": name for name in ASSIGNOR_NAMES},
 }
 CLASSIC, CONSUMER = "classic", "consumer"
-#: Protocols that Apache Kafka 4.3 knows. This broker serves the first two.
+#: Protocols that Apache Kafka 4.3 knows. This broker serves the first two protocols.
 _PROTOCOLS: Final = (CLASSIC, CONSUMER, "share", "streams")
 #: Values of ``group.consumer.migration.policy``.
 MIGRATION_POLICIES: Final = ("bidirectional", "upgrade", "downgrade", "disabled")
@@ -155,7 +155,7 @@ def serves_consumer_groups(config: BrokerConfig, group_version: int) -> bool:
 
 
 def consumer_assignors(config: BrokerConfig) -> list[str]:
-    """Return the names of the assignors of consumer groups; the first one is the default."""
+    """Return the names of the assignors of consumer groups. The first assignor is the default."""
     return [_ASSIGNORS[name] for name in config.group_consumer_assignors.split(",")]
 
 

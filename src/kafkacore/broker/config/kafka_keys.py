@@ -124,7 +124,8 @@ WITHOUT_EFFECT_PREFIXES: Final = {"zookeeper.": "this broker does not use ZooKee
 #: Why some listener settings have no effect on this broker.
 CLIENT_OR_JAVA: Final = "it configures connections to other brokers, or Java"
 
-#: Prefixes of access-control settings. They are rejected: ignoring one could leave the broker unprotected.
+#: Prefixes of access-control settings. They are rejected, because ignoring a setting could leave the broker
+#: unprotected.
 SECURITY_PREFIXES: Final = ("authorizer.",)
 
 #: Replication factors and similar settings; 1 is the only valid value.

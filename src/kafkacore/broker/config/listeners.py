@@ -126,7 +126,7 @@ class Listener:
 
     @property
     def mechanisms(self) -> tuple[str, ...]:
-        """Enabled SASL mechanisms. By default PLAIN is enabled with TLS only, because it sends passwords."""
+        """Enabled SASL mechanisms. By default, PLAIN requires TLS, because PLAIN sends passwords."""
         given = words(self.text("sasl.enabled.mechanisms") or "")
         return tuple(given) or (*SCRAM_MECHANISMS, *(["PLAIN"] if self.has_tls else []))
 
@@ -321,7 +321,7 @@ def checked_property(name: str, value: object) -> PropertyValue | None:
     Parameters
     ----------
     name:
-        Name of the setting, with its prefix if it has one.
+        Name of the setting, with or without a prefix.
 
     Raises
     ------

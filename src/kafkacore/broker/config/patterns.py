@@ -13,7 +13,7 @@ from typing import Final
 from kafkacore.errors import InvalidRegularExpressionError
 from kafkacore.structs import printable
 
-#: Maximum characters of a regular expression. Compiling a longer one would block the network thread.
+#: Maximum characters of a regular expression. Compiling a longer expression would block the network thread.
 MAX_LENGTH: Final = 1000
 #: Expression that matches everything. It works even if google-re2 is not installed.
 EVERYTHING: Final = ".*"

@@ -140,7 +140,7 @@ class CoordinatorLog(Generic[LoadedT]):
     # ---- Partitions -----------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin to load the topic if it exists. Until it is loaded, :meth:`check` raises an error."""
+        """Begin to load the topic if it exists. Until the topic is loaded, :meth:`check` raises an error."""
         self._look_at_topic()
 
     def close(self) -> None:
@@ -293,7 +293,7 @@ class CoordinatorLog(Generic[LoadedT]):
         self.on_loaded(number)
 
     def _unload(self, number: int) -> None:
-        """Drop a partition. Requests that wait for it fail with NOT_COORDINATOR."""
+        """Drop a partition. Requests that wait for the partition fail with NOT_COORDINATOR."""
         partition, self._partitions[number] = self._partitions[number], None
         if partition is None or partition.is_gone:
             return
@@ -421,7 +421,7 @@ class CoordinatorLog(Generic[LoadedT]):
         UnifiedLog
             The log of the partition.
         int
-            The offset after the marker. The marker is safe when the high watermark reaches it.
+            The offset after the marker. The marker is safe when the high watermark reaches this offset.
 
         Raises
         ------

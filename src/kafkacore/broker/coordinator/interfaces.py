@@ -97,7 +97,7 @@ class Replay(Protocol[LoadedT_co]):
         Raises
         ------
         CorruptRecordError
-            A record is not a valid record of the coordinator. The error has its offset.
+            A record is not a valid record of the coordinator. The error contains the offset of the record.
         """
 
     @property

@@ -36,7 +36,7 @@ def load_partition(
     LoadCancelled
         ``is_cancelled`` has returned true.
     CorruptRecordError
-        A record is damaged. The error has its offset.
+        A record is damaged. The error contains the offset of the record.
     KafkaStorageError
         The disk has failed.
     """

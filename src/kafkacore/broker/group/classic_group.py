@@ -100,7 +100,7 @@ class ClassicGroup:
         self._static: dict[str, str] = {}
         self._awaiting_join_count = 0
         self._votes: Counter[str] = Counter()
-        #: Ids that were assigned to new members which have not yet rejoined with them (KIP-394).
+        #: Ids of new members that have not rejoined with these ids yet (KIP-394).
         self.pending_joins: set[str] = set()
         #: Members of this generation that have not yet sent a SyncGroup.
         self.pending_syncs: set[str] = set()
@@ -257,7 +257,7 @@ class ClassicGroup:
         return new
 
     def elect_joined_leader(self) -> bool:
-        """Elect a leader that has rejoined, and return whether there is one."""
+        """Elect a leader that has rejoined, and return whether such a member exists."""
         leader = self._members.get(self.leader_id) if self.leader_id is not None else None
         if leader is None:
             return False
@@ -286,7 +286,7 @@ class ClassicGroup:
         )
 
     def select_protocol(self) -> str:
-        """Return the protocol with the most votes among those that all members support."""
+        """Return the protocol with the most votes among the protocols that all members support."""
         candidates = {name for name, count in self._votes.items() if count == len(self._members)}
         return Counter(member.vote(candidates) for member in self).most_common(1)[0][0]
 
@@ -327,7 +327,7 @@ class ClassicGroup:
     # ---- Responses ------------------------------------------------------------------------------------
 
     def answer_join(self, member: ClassicGroupMember, result: JoinResult) -> bool:
-        """Answer the pending JoinGroup of ``member`` and return whether there was one."""
+        """Answer the pending JoinGroup of ``member``. Return whether a JoinGroup was pending."""
         on_joined, member.on_joined = member.on_joined, None
         if on_joined is None:
             return False
@@ -337,7 +337,7 @@ class ClassicGroup:
 
     @staticmethod
     def answer_sync(member: ClassicGroupMember, result: SyncResult) -> bool:
-        """Answer the pending SyncGroup of ``member`` and return whether there was one."""
+        """Answer the pending SyncGroup of ``member``. Return whether a SyncGroup was pending."""
         on_synced, member.on_synced = member.on_synced, None
         if on_synced is None:
             return False

@@ -102,7 +102,7 @@ class DelayedSync(_GroupOperation):
 
 
 class DelayedHeartbeat(_GroupOperation):
-    """Waits for the session timeout of a member. Each heartbeat replaces this operation by a new one."""
+    """Waits for the session timeout of a member. Each heartbeat replaces the operation."""
 
     def __init__(
         self, deadline_ms: float, group: ClassicGroup, rebalancer: Rebalancer, member_id: str

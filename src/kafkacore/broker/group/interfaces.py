@@ -142,7 +142,7 @@ class Groups(Protocol):
     def validate_transactional_commit(
         self, group_id: str, member_id: str, instance_id: str | None, generation: int
     ) -> PartitionCheck | None:
-        """Check that a member may commit offsets in a transaction. This does not extend its session.
+        """Check that a member may commit offsets in a transaction. The session of the member is not extended.
 
         The parameters and the result are those of :meth:`validate_commit`.
 

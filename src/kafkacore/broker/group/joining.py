@@ -35,7 +35,7 @@ class Joining:
     Parameters
     ----------
     member_id:
-        Id of the member; empty if it does not have one yet.
+        Id of the member; empty if the member does not have an id yet.
     must_know_its_id:
         Whether a new dynamic member gets an id first and has to rejoin with it (since version 4, KIP-394).
     may_skip_assignment:
@@ -276,7 +276,8 @@ class Admission:
                 result = group.current_generation(member.member_id, skip_assignment=skips)
                 group.answer_join(member, result)
             else:
-                # Return the old leader id: a client that finds its own id there would compute an assignment.
+                # Return the old leader id. A client whose own id is the leader id would compute an
+                # assignment.
                 result = group.current_generation(member.member_id)
                 group.answer_join(member, result._replace(leader=leader_before, members=()))
 

@@ -42,7 +42,7 @@ NO_MEMBER_EPOCH = -1
 NO_OFFSETS: Mapping[str, TopicOffsets] = {}
 
 #: Function that is called with the error code of a fetch, the committed offsets of the group by topic and
-#: partition, and the partitions that have a pending offset. It must not modify these arguments.
+#: partition, and the partitions that have a pending offset. The function must not modify these arguments.
 OnFetched = Callable[[int, Mapping[str, TopicOffsets], Collection[Place]], None]
 
 
@@ -167,7 +167,7 @@ class OffsetManager:
         self._append(committer.group_id, offsets, on_done, self._clock.wall_ms(), producer=producer)
 
     def _check_partitions(self, offsets: Sequence[OffsetToCommit], check: PartitionCheck | None) -> None:
-        """Raise an error for the whole commit if the member may not commit one of its offsets."""
+        """Raise an error for the whole commit if the member may not commit one of the offsets."""
         if check is not None:
             for one in offsets:
                 if self._may_keep(one.metadata):

@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 #: Number of groups to handle in one iteration of the network thread.
 GROUPS_PER_TURN = 50
-#: Maximum tombstones in a batch, so that it stays far below ``max.message.bytes``.
+#: Maximum tombstones in a batch. The batch must stay far below ``max.message.bytes``.
 RECORDS_PER_BATCH = 1000
 
 

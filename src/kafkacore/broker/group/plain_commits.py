@@ -43,7 +43,7 @@ class PlainCommits:
             topic_end = group_end + 2 + topic_size
             (partition,) = _PARTITION.unpack_from(key, topic_end)
             version, offset, leader_epoch = _VALUE_HEAD.unpack_from(value)
-            # The length of a compact string is stored plus one; 0 is null.
+            # A compact string stores its length plus one; 0 means null.
             size = value[14]
             end = 14 + size
             (timestamp,) = _TIMESTAMP.unpack_from(value, end)

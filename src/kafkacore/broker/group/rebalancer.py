@@ -106,7 +106,7 @@ class Rebalancer:
                 self._complete_if_all_joined(group)
 
     def forget_member(self, group: ClassicGroup, member: ClassicGroupMember) -> None:
-        """Remove a member. Its pending JoinGroup fails with UNKNOWN_MEMBER_ID, so that it rejoins."""
+        """Remove a member. Its pending JoinGroup fails with UNKNOWN_MEMBER_ID, so that the client rejoins."""
         self.end_session(group, member.member_id)
         group.answer_join(member, JoinResult(UnknownMemberIdError.errno))
         group.remove(member.member_id)
@@ -242,7 +242,7 @@ class Rebalancer:
             group.delayed_sync = None
 
     def assign(self, group: ClassicGroup, assignments: Mapping[str, bytes], leader_id: str) -> None:
-        """Persist the leader's assignments, and send them to the members once they can no longer be lost."""
+        """Persist the leader's assignments, and send them to the members when the record is durable."""
         missing = [one.member_id for one in group if one.member_id not in assignments]
         if missing:
             logger.warning(

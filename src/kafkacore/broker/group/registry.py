@@ -128,7 +128,7 @@ class GroupRegistry:
         self._of_partition.setdefault(self._partition_for(group.group_id), {})[group.group_id] = None
 
     def remove(self, group_id: str, error_code: int = NotCoordinatorError.errno) -> None:
-        """Remove a group. Requests that wait for it fail with ``error_code``."""
+        """Remove a group. Requests that wait for the group fail with ``error_code``."""
         group = self._groups.pop(group_id, None)
         if group is None:
             return

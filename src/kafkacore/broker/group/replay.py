@@ -100,7 +100,8 @@ class Replay:
         Raises
         ------
         CorruptRecordError
-            A record is not a valid record of the group coordinator. The error has its offset.
+            A record is not a valid record of the group coordinator. The error contains the offset of the
+            record.
         """
         loaded = LoadedPartition(PartitionOffsets(), {}, {})
         for producer_id, held in self._pending.items():

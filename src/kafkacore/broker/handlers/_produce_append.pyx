@@ -229,8 +229,8 @@ cdef int check_records(records, int version, bint has_transactional_id) except -
     Raises
     ------
     InvalidRecordError
-        The request does not have exactly one batch of format 2, or has a control batch, which only brokers
-        may write.
+        The records are not exactly one batch of format 2, or the batch is a control batch, which only
+        brokers may write.
     UnsupportedCompressionTypeError
         The version does not support the codec, such as zstd before version 7 (KIP-110).
     TransactionalIdAuthorizationFailedError

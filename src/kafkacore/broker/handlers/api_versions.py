@@ -19,9 +19,9 @@ from kafkacore.protocol.generated.produce import ProduceRequest
 #: Valid software names and versions of clients (KIP-511).
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 
-#: First announced version of an API, by API key, if it is older than the first served version. librdkafka
-#: before 2.11 silently stops compressing if a broker does not announce Produce 0. Apache Kafka also announces
-#: Produce 0, and closes the connection of a client that sends such a request (KAFKA-18659).
+#: API key → first announced version, for an API whose announced versions begin before the served versions.
+#: librdkafka before 2.11 silently stops compressing if a broker does not announce Produce 0. Apache Kafka
+#: also announces Produce 0, and closes the connection of a client that sends such a request (KAFKA-18659).
 _ANNOUNCED_FROM: dict[int, int] = {ProduceRequest.API_KEY: 0}
 
 #: First version whose clients accept 0 as the lowest level of a feature. Older clients get 1, as in Apache

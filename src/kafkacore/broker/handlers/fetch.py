@@ -5,10 +5,10 @@ supported from version 7 (KIP-227), diverging epochs from version 12 (KIP-595), 
 errors from version 16 (KIP-951). The first batch is returned whole even if it exceeds the limits (KIP-74).
 Before version 3, the batch is cut at the partition's limit, as in Kafka at that time.
 
-Kafka 4 has removed versions 0 to 3. Here, they return messages of format 0 (versions 0 and 1) or 1 (versions
-2 and 3), without headers, in the codec of the batch; zstd is rejected (KIP-110). Another thread converts the
-records. Such a response has at most 512 KiB. Before version 3 the response starts at a random partition,
-because clients of these versions do not rotate the partitions themselves.
+Kafka 4 has removed versions 0 to 3. Here, these versions return messages of format 0 (versions 0 and 1) or 1
+(versions 2 and 3), without headers, in the codec of the batch; zstd is rejected (KIP-110). Another thread
+converts the records. Such a response has at most 512 KiB. Before version 3 the response starts at a random
+partition, because clients of these versions do not rotate the partitions themselves.
 
 From version 4 on, a read-committed fetch gets the aborted transactions among the returned records, and no
 records after the last stable offset. The preferred read replica is never set, because all nodes read the same

@@ -120,7 +120,7 @@ def _asked_log(
     request: Request[ListOffsetsRequest],
     services: TopicServices,
 ) -> UnifiedLog:
-    """Return the log of a partition, which this node must lead unless the client is a debugging tool."""
+    """Return the log of a partition. Only a debugging tool may ask a node that is not the leader."""
     if request.message.replica_id == DEBUGGING_REPLICA_ID:
         return services.cluster.hosted_log(topic_partition, request.node_id)
     return services.cluster.led_log(topic_partition, request.node_id, epoch)

@@ -122,8 +122,8 @@ class _Fetch:
         unstable: Collection[Place],
     ) -> _Found:
         if code == CoordinatorNotAvailableError.errno:
-            # Clients before 3.9 do not handle CoordinatorNotAvailable here. NotCoordinator makes them look up
-            # the coordinator again.
+            # Clients before 3.9 do not handle CoordinatorNotAvailable here. NotCoordinator makes these
+            # clients look up the coordinator again.
             code = NotCoordinatorError.errno
         if code and self._request.version < FIRST_VERSION_WITH_ERROR:
             # These versions have no error field for the whole response, so each partition gets the error.

@@ -2,8 +2,8 @@
 
 Versions 3 to 13, with topic names up to version 12 and topic IDs from version 13. As in Kafka since version
 3, a request has one batch per partition. Before the first batch of a transaction is appended to a partition,
-the transaction coordinator confirms that the partition is part of the transaction, or from version 12 on adds
-it (KIP-890).
+the transaction coordinator confirms that the partition is part of the transaction. From version 12 on, the
+coordinator adds the partition (KIP-890).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """SaslHandshake and SaslAuthenticate outside of an authentication: refuse them, as in Kafka.
 
-SaslHandshake has versions 0 to 1, SaslAuthenticate 0 to 2.
+SaslHandshake has versions 0 to 1. SaslAuthenticate has versions 0 to 2.
 :mod:`kafkacore.security.server_authenticator` authenticates a client before its first request. These handlers
 get requests from clients on a listener without SASL, and tokens sent after the authentication is complete.
 """

@@ -63,7 +63,7 @@ class ConnectionLimits:
         self._counts: Counter[str] = Counter()
 
     def admit(self, host: str, listener: ListenerLimit) -> str | None:
-        """Count a connection from ``host``, or return why it exceeds a limit."""
+        """Count a connection from ``host``. If a limit is reached, return a message instead."""
         if self._counts.total() >= self.total:
             return f"the limit of {self.total} connections is reached (max.connections)"
         if listener.is_reached:

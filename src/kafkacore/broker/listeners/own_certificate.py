@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from cryptography import x509
 
 _VALID: Final = timedelta(days=365)
-#: If a certificate expires within this time after the start of the broker, the broker creates a new one.
+#: If a certificate expires within this time after the start of the broker, the broker creates a new
+#: certificate.
 _LEFT: Final = timedelta(days=30)
 _FOLDER, _STORE, _AUTHORITY = "tls", "server.pem", "ca.pem"
 
@@ -66,7 +67,7 @@ def lacks_certificate(listener: Listener) -> bool:
 def own_certificate(data_dir: Path, hosts: Iterable[str], clock: Clock) -> Path:
     """Return the path of a PEM file with a key and certificates for ``hosts`` and this machine's names.
 
-    A new certificate is created if the existing one lacks a host or expires soon.
+    A new certificate is created if the existing certificate lacks a host or expires soon.
 
     Raises
     ------

@@ -153,7 +153,7 @@ class ListenerSasl:
         return GssapiServer(principal, keytab, rules)
 
     def _jaas(self, mechanism: str) -> JaasEntry | None:
-        """Return the login module of a mechanism, which must be the one that Kafka uses for it."""
+        """Return the login module of a mechanism. Only the module that Kafka uses for it is accepted."""
         entry = self._listener.jaas.get(mechanism)
         if entry is not None and entry.module != _MODULES[mechanism]:
             raise KafkaConfigurationError(f"{self._place(mechanism)} must name {_MODULES[mechanism]}")

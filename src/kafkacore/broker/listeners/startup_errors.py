@@ -50,7 +50,7 @@ def cannot_listen(what: str, host: str, port: int, flag: str, error: OSError) ->
 
 
 def check_folder(path: Path, disk: Disk) -> None:
-    """Refuse a data folder that other users could change, and log a warning if others can read it.
+    """Refuse a data folder that other users could change. Log a warning if other users can read the folder.
 
     A folder of root is accepted, because a container's volume often belongs to root and is writable by the
     broker's group. Root itself may use any user's folder.

@@ -48,7 +48,7 @@ class ListenerTls:
     Raises
     ------
     KafkaConfigurationError
-        A file, key or certificate is invalid; the message names it and gives the reason.
+        A file, key or certificate is invalid; the message names the item and the reason.
     """
 
     def __init__(self, settings: Mapping[str, Any], clock: Clock) -> None:
@@ -83,7 +83,8 @@ def server_context(settings: Mapping[str, Any]) -> ssl.SSLContext:
     _load_key(context, settings)
     context.verify_mode = _CLIENT_AUTH[settings["ssl.client.auth"]]
     if context.verify_mode != ssl.CERT_NONE:
-        # As in Java, each certificate in the trust store is trusted, even if others have the same subject.
+        # As in Java, each certificate in the trust store is trusted, even if other certificates have the same
+        # subject.
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
         _load_trusted(context, settings)
     return context
@@ -195,7 +196,7 @@ def _content(where: str, path: str) -> bytes:
 
 
 def _is_pem(where: str, content: bytes, kind: str | None) -> bool:
-    """Whether the content is PEM; if not, it is PKCS12. Other formats raise an error."""
+    """Return true for PEM and false for PKCS12. Raise an error for other formats."""
     is_pem = _PEM_BEGIN in content
     if content.startswith(_JKS_BEGIN):
         raise KafkaConfigurationError(

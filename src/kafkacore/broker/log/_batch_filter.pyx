@@ -171,7 +171,7 @@ cdef class BatchFilter:
 
     @cython.nonecheck(False)
     cdef int write_records(self, Buffer *to, int64_t later) noexcept nogil:
-        """Append the retained records to `to`, whose base timestamp is `later` ms after that of the batch."""
+        """Append the retained records to `to`. Its base timestamp is `later` ms after the batch's."""
         cdef const Span *spans = <const Span *> self.spans.data
         cdef const uint8_t *rest
         cdef uint8_t *at

@@ -50,7 +50,7 @@ def walk_batches(const uint8_t[::1] chunk, int64_t position, int64_t end, bint c
     position:
         Position of ``chunk`` in the file.
     end:
-        Size of the file. A batch that extends beyond it is torn.
+        Size of the file. A batch that extends beyond the end is torn.
     check_crcs:
         Whether to verify CRCs. If so, a batch must be completely in ``chunk`` to be returned. Otherwise only
         its header must be in ``chunk``.

@@ -97,7 +97,8 @@ class ConsumerGroup:
         self.metadata_hash = 0
         #: Group epoch of the current target assignment.
         self.assignment_epoch = FIRST_EPOCH
-        #: Wall-clock time in milliseconds at which the target assignment was computed; 0 if it never was.
+        #: Wall-clock time in milliseconds at which the target assignment was computed; 0 if no target
+        #: assignment has been computed.
         self.assignment_timestamp_ms = 0
         #: Target assignment of each member.
         self.target: dict[str, Assignment] = {}
@@ -333,7 +334,7 @@ class ConsumerGroup:
         UnknownMemberIdError
             The group has no such member.
         StaleMemberEpochError, IllegalGenerationError
-            The member has another epoch. A member of the classic protocol gets the second error.
+            The epoch is not the member epoch. A member of the classic protocol gets the second error.
         """
         if member_id is None and member_epoch < 0:
             return

@@ -26,8 +26,8 @@ NO_PARTITIONS: Final[Mapping[UUID, Mapping[int, int]]] = MappingProxyType({})
 JOIN_EPOCH: Final = 0
 #: Epoch of a request with which a member leaves the group, and of a member that is being removed.
 LEAVE_EPOCH: Final = -1
-#: Epoch of a request with which a static member leaves temporarily. The group keeps its partitions for the
-#: member that joins next with the same group instance id.
+#: Epoch of a request with which a static member leaves temporarily. The group keeps the partitions for the
+#: next member that joins with the same group instance id.
 STATIC_LEAVE_EPOCH: Final = -2
 
 

@@ -1,7 +1,7 @@
 """Ids and numbers of partitions of the topics of consumer groups, and a hash that detects changes.
 
-Kafka's hash also covers the racks of the replicas. This hash does not, because all replicas of this broker
-are on one machine.
+Kafka's hash also covers the racks of the replicas. This hash does not cover racks, because all replicas of
+this broker are on one machine.
 """
 
 from __future__ import annotations

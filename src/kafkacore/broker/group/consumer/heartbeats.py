@@ -262,7 +262,7 @@ class ConsumerHeartbeats:
             self._updates.written(group, update)
 
     def _group(self, heartbeat: ConsumerHeartbeat, batch: list[CoordinatorRecord]) -> ConsumerGroup:
-        """Return the group. A member that joins may create it, or replace an empty classic group."""
+        """Return the group. A member that joins may create the group, or replace an empty classic group."""
         group_id = heartbeat.group_id
         group = self._registry.consumer_group(group_id)
         if group is not None:
@@ -287,7 +287,7 @@ class ConsumerHeartbeats:
 
     @staticmethod
     def _member_of(group: ConsumerGroup, heartbeat: ConsumerHeartbeat) -> ConsumerGroupMember | None:
-        """Return the member that sends the heartbeat, or the static member whose place it takes.
+        """Return the member that sends the heartbeat, or the static member that it replaces.
 
         Returns ``None`` for a member that joins for the first time.
         """

@@ -39,7 +39,7 @@ class Reconciliation:
     subscribed:
         Ids of the topics that the member subscribes to. The member gets no partitions of other topics.
     reported:
-        Partitions that the member reports as owned; ``None`` if its heartbeat does not contain them.
+        Partitions that the member reports as owned; ``None`` if the heartbeat does not contain this field.
     is_owned:
         Returns whether any member owns a partition.
     """
@@ -61,7 +61,7 @@ class Reconciliation:
         self._is_owned = is_owned
 
     def next(self, *, subscription_changed: bool) -> ConsumerGroupMember:
-        """Return the member after the step. If nothing changes, it is equal to the member before the step.
+        """Return the member after the step. Without a change, the result equals the member before the step.
 
         Parameters
         ----------
@@ -146,7 +146,7 @@ class Reconciliation:
         return self._moved(self._target_epoch, state, assigned, NO_PARTITIONS)
 
     def _is_free(self, topic_id: UUID, partition: int) -> bool:
-        # A partition that the member itself has just released can be given back to it.
+        # A partition that the member itself has just released can be assigned to the member again.
         return not self._is_owned(topic_id, partition) or partition in self._member.pending_revocation.get(
             topic_id, ()
         )

@@ -1,8 +1,8 @@
 """Matches the regular expressions that members subscribe to against the topics.
 
 Only topics that the member may describe match. The behaviour is that of Kafka's ``TopicRegexResolver``,
-with one difference: a regular expression is matched during the heartbeat of a member that uses it, so the
-response to the first heartbeat already contains the partitions.
+with one difference: the broker matches a regular expression during the heartbeat of a member that uses the
+expression. So the response to the first heartbeat already contains the partitions.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class RefreshedExpression(NamedTuple):
     """The regular expression of a member after a heartbeat."""
 
-    #: The expression with the topics that match it, if these have changed.
+    #: The expression and its matching topics, if these topics have changed.
     resolved: Mapping[str, ResolvedRegularExpression]
     #: Whether the group needs a new target assignment.
     has_changed: bool
@@ -64,7 +64,7 @@ class RegularExpressions:
         may_describe: Callable[[str], bool],
         batch: list[CoordinatorRecord],
     ) -> RefreshedExpression:
-        """Match the regular expression of a member again if it is new, or if the topics may have changed.
+        """Match the regular expression of a member if it is new, or if the topics may have changed.
 
         Parameters
         ----------
