@@ -28,7 +28,7 @@ class Result(Protocol):
 
 
 def error_of(error_code: int, error_message: str | None, about: object) -> BrokerResponseError:
-    """Return the error for a code, with the broker's message, or with ``about`` if the broker sent none."""
+    """Return the error for a code, with the broker's message, or with ``about`` if it sent no message."""
     return for_code(error_code)(error_message or str(about))
 
 

@@ -26,7 +26,7 @@ Take = Callable[[list[bytes]], None]
 #: returns the number of rows.
 TakeColumns: TypeAlias = "Callable[[RecordColumns | None], int]"
 #: Number of values that are processed together. If all values of a poll were kept, librdkafka's client would
-#: take a quarter longer, because it would need new memory each time.
+#: take 25 % more time, because it would allocate new memory each time.
 CHUNK_RECORDS = 512
 #: Maximum time in ms that a call waits for records.
 POLL_MS = 200

@@ -119,7 +119,7 @@ class _SparkBench:
         self._progress.say(f"skipping {what}: {why}")
 
     def jar_versions(self) -> dict[str, str]:
-        """Return the versions of Spark's own source, by the names of its jars."""
+        """Return the version of each jar of Spark's own source, by the name of the jar."""
         found = {}
         for path in self._options.jars():
             if match := _JAR.fullmatch(Path(path).name):
