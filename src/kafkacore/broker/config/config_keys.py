@@ -216,8 +216,8 @@ BROKER_KEYS: Final = (
                        "GROUP_MAX_SIZE_REACHED."),
     _key("group.consumer.assignment.interval.ms", "group_consumer_assignment_interval_ms", _I, 1_000, 0,
          INT32_MAX, is_dynamic=True,
-         documentation="Minimum time in milliseconds between two assignments of a consumer group (KIP-848) "
-                       "that does not set `consumer.assignment.interval.ms`."),
+         documentation="Minimum time in milliseconds between two assignments of a consumer group (KIP-848), "
+                       "unless the group sets `consumer.assignment.interval.ms`."),
     _key("group.consumer.assignors", "group_consumer_assignors", _S, "uniform,range",
          documentation="Assignors of consumer groups (KIP-848), as a comma-separated list: `uniform`, "
                        "`range`, or the names of their classes in Apache Kafka. The first assignor is used "
@@ -225,7 +225,7 @@ BROKER_KEYS: Final = (
     _key("group.consumer.heartbeat.interval.ms", "group_consumer_heartbeat_interval_ms", _I, 5_000, 1,
          INT32_MAX,
          documentation="Time in milliseconds between two heartbeats of a member of a consumer group "
-                       "(KIP-848) that does not set `consumer.heartbeat.interval.ms`."),
+                       "(KIP-848), unless the group sets `consumer.heartbeat.interval.ms`."),
     _key("group.consumer.max.assignment.interval.ms", "group_consumer_max_assignment_interval_ms", _I,
          15_000, 0, INT32_MAX,
          documentation="Maximum `consumer.assignment.interval.ms` of a group, in milliseconds."),

@@ -230,7 +230,7 @@ class DynamicConfigs:
     # ---- Sources of values ----------------------------------------------------------------------------
 
     def synonyms(self, name: str, node_id: int) -> list[Synonym]:
-        """Return all values of a broker setting, highest precedence first, ending with the default if any.
+        """Return all values of a broker setting, highest precedence first. The default, if any, is last.
 
         As in Kafka's ``ConfigHelper``, an older setting with the same meaning is listed after ``name``.
         """

@@ -148,5 +148,5 @@ class ClassicGroupMember:
         return next(one.metadata for one in self.protocols if one.name == protocol_name)
 
     def vote(self, candidates: Collection[str]) -> str:
-        """Return the preferred protocol among ``candidates``, of which the member supports at least one."""
+        """Return the preferred protocol among ``candidates``. The member supports at least one candidate."""
         return next(one.name for one in self.protocols if one.name in candidates)

@@ -54,7 +54,7 @@ class Rebalancer:
         self.join_purgatory = DelayedOperationPurgatory(timer)
         self.sync_purgatory = DelayedOperationPurgatory(timer)
         self.heartbeat_purgatory = DelayedOperationPurgatory(timer)
-        #: Number of rebalances since the start of the broker that ended with an assignment.
+        #: Number of rebalances that have ended with an assignment since the start of the broker.
         self.completed_count = 0
 
     def _deadline_ms(self, delay_ms: float) -> float:

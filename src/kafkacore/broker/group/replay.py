@@ -50,8 +50,8 @@ class Replay:
         self._last: dict[bytes, tuple[int, bytes | None]] = {}
         #: Producer id → offset and value of the last record of each key in the producer's open transaction.
         self._pending: dict[int, dict[bytes, tuple[int, bytes]]] = {}
-        #: Offset of the last tombstone of a key that was read while a transaction was open. A pending offset
-        #: that is older has been deleted.
+        #: Offset of the last tombstone of a key that was read while a transaction was open. An older pending
+        #: offset has been deleted.
         self._deleted: dict[bytes, int] = {}
         #: Records of each consumer group.
         self._consumer_records: dict[str, list[tuple[records.ConsumerKey, Any]]] = {}

@@ -1,7 +1,7 @@
 """UnregisterBroker: remove a stopped node until it starts again.
 
-Version 0. A running node is refused. Apache Kafka also unregisters a running node, after which a cluster of
-one node serves no client.
+Version 0. A running node is refused. Apache Kafka also unregisters a running node. A cluster of one node then
+serves no client.
 """
 
 from __future__ import annotations

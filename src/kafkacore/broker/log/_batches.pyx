@@ -62,7 +62,7 @@ def walk_batches(const uint8_t[::1] chunk, int64_t position, int64_t end, bint c
 
         - The headers, with their positions in the file.
         - The position after the last of these batches.
-        - The number of bytes from that position on that the next call needs.
+        - The number of bytes that the next call needs from that position on.
         - A description of the damage at that position, or ``None``.
     """
     cdef list headers = []

@@ -450,7 +450,7 @@ cdef Numbers subscribers_of(Subscriptions subscriptions, Numbers subscription_of
 cdef int keep(Group *group, Subscriptions subscriptions, list members, Numbers subscription_of) except -1:
     """Let members keep the partitions of the topics that they still subscribe to."""
     cdef Topics topics = subscriptions.topics
-    # For each topic, the number of the last subscription that contained it, plus one.
+    # For each topic, one more than the number of the last subscription that contained the topic.
     cdef Numbers seen_in = Numbers(len(topics.ids))
     cdef int32_t last = -1, subscription, place, start, count, partition
     cdef Py_ssize_t i, j
@@ -519,7 +519,7 @@ cdef void balance(Group *group, const int32_t *places, Py_ssize_t count) noexcep
     for _round in range(MAX_ROUNDS):
         for i in range(count):
             if i == last_changed:
-                # A full round has not moved any partition since this topic, so all topics are balanced.
+                # No partition has moved since this topic was last balanced, so all topics are balanced.
                 return
             if balance_topic(group, places[i]) or last_changed < 0:
                 last_changed = i

@@ -74,8 +74,8 @@ class MemberUpdates:
         self._assignments = assignments
         self._regexes = regexes
         self._sessions = sessions
-        #: Number of times since the start of the broker that a heartbeat or subscription has raised a group
-        #: epoch.
+        #: Number of times that a heartbeat or subscription has raised a group epoch since the start of the
+        #: broker.
         self.rebalance_count = 0
 
     def replace_static(
