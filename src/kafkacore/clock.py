@@ -56,8 +56,8 @@ class Clock:
                 if result or left_s <= SIGNAL_SLICE_S:
                     return result
         except BaseException:
-            # A signal handler may have raised an exception after the lock was released and before it was
-            # acquired again. The caller would then release a lock that another thread holds.
+            # If a signal handler raised an exception during the wait, this thread may not hold the lock.
+            # Acquire the lock again, because the caller will release it.
             while not condition._is_owned():  # type: ignore[attr-defined]
                 condition.acquire()
             raise

@@ -15,11 +15,12 @@ from kafkacore.security.settings import SECRET_SETTINGS
 from kafkacore.settings.toml_file import read_toml
 from kafkacore.text import did_you_mean
 
-#: The environment variables with the path of the file, and with the profile to use without ``--profile``.
+#: Environment variables: the first has the path of the profiles file. The second has the name of the profile
+#: that is used if ``--profile`` is not given.
 CONFIG_VARIABLE = "KAFKACORE_CONFIG"
 PROFILE_VARIABLE = "KAFKACORE_PROFILE"
-#: Name of a setting → name of its property. All other properties have the name of the setting, with dots
-#: instead of underscores. Command-line arguments override the properties with these names.
+#: Name of a setting → name of its property, if it is not the name of the setting with dots instead of
+#: underscores. Command-line arguments use these names too, so that they override the profile.
 _PROPERTIES = {
     "sasl_plain_username": "sasl.username",
     "sasl_plain_password": "sasl.password",
@@ -36,14 +37,15 @@ def profiles_path() -> Path:
 
 
 def read_profile(name: str) -> dict[str, str]:
-    """Return the settings of a profile as properties.
+    """Return the settings of a profile as client properties.
 
     A warning goes to standard error if other users can read a password in the file.
 
     Raises
     ------
     KafkaConfigurationError
-        The file or the profile does not exist, or a setting is invalid. The message contains no value.
+        The file or the profile does not exist, or a setting is invalid. The message does not contain the
+        values of settings.
     """
     path = profiles_path()
     if not path.exists():
@@ -62,9 +64,9 @@ def read_profile(name: str) -> dict[str, str]:
 
 
 def _property(place: str, name: str, value: object) -> tuple[str, str]:
-    """Return a setting as the name and text of a property."""
+    """Return the name and the text of the property that corresponds to a setting."""
     if name not in CLIENT_SETTINGS:
-        hint = did_you_mean(name, CLIENT_SETTINGS, "use the names of kafka-python's settings of all clients")
+        hint = did_you_mean(name, CLIENT_SETTINGS, "use a setting that all kafka-python clients have")
         raise KafkaConfigurationError(f"{place} has an unknown setting {name!r}: {hint}")
     values = value if isinstance(value, list) else [value]
     if not all(isinstance(each, str | int | float) for each in values):
@@ -89,7 +91,7 @@ def _warn_of_readers(path: Path, profiles: Mapping[str, object]) -> None:
 
 
 def _is_secret(name: str, value: object) -> bool:
-    """Return whether a setting contains a secret, and not just a reference or the path of a file."""
+    """Return whether a setting contains a secret itself, and not a reference or the path of a file."""
     if name not in SECRET_SETTINGS or not isinstance(value, str) or REFERENCE.search(value):
         return False
     return name != "ssl_keyfile" or "-----BEGIN" in value

@@ -28,7 +28,8 @@ def _headers(record: ConsumerRecord, null: bytes) -> bytes:
     )
 
 
-#: Letter → meaning and function of a field. A size is -1 if the key or value is null.
+#: Letter of a field → its description, and the function that formats it. The size of a null key or null value
+#: is -1.
 FIELDS: dict[str, tuple[str, Field]] = {
     "t": ("topic", lambda record, _: printable(record.topic).encode()),
     "p": ("partition", lambda record, _: b"%d" % record.partition),
@@ -49,8 +50,8 @@ FIELDS: dict[str, tuple[str, Field]] = {
 class RecordFormat:
     r"""Formats records by a format string, such as ``%t-%p %o: %s\n``.
 
-    Keys, values and values of headers are copied byte for byte. The names of topics and headers have their
-    control characters escaped.
+    Keys, values and values of headers are copied byte for byte. Control characters in the names of topics and
+    headers are escaped.
 
     Parameters
     ----------

@@ -31,7 +31,8 @@ _EPOCH_MS = re.compile(r"@[0-9]{1,15}")
 class RecordPosition:
     """A position in each partition.
 
-    At most one of ``offset``, ``timestamp_ms`` and ``age_ms`` is given. Without any, the position is the end.
+    At most one of ``offset``, ``timestamp_ms`` and ``age_ms`` is given. If none is given, the position is the
+    end of each partition.
 
     Parameters
     ----------
@@ -42,7 +43,7 @@ class RecordPosition:
     timestamp_ms:
         Time in milliseconds since the epoch.
     age_ms:
-        Time before the start of the command, in milliseconds.
+        How long before the start of the command the position is, in milliseconds.
     """
 
     text: str
@@ -66,7 +67,7 @@ class RecordPosition:
         Parameters
         ----------
         consumer:
-            Consumer that looks up the offsets of a time.
+            Consumer that looks up offsets by time.
         ends:
             End offsets of the partitions.
         now_ms:

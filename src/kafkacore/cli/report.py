@@ -1,7 +1,7 @@
 """Shows the progress of long-running work, and prints tables of results.
 
-Progress is a bar on a terminal and lines of text in a pipe. It goes to standard error, because standard
-output is for the result. ``--json`` disables it.
+Progress is a bar on a terminal and lines of text in a pipe. Progress goes to standard error, because standard
+output is for the result. ``--json`` disables progress.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Reporter:
     Parameters
     ----------
     quiet:
-        Whether to show nothing, for ``--json``.
+        Whether to show no progress, as with ``--json``.
     """
 
     def __init__(self, quiet: bool = False, clock: Clock = SYSTEM_CLOCK) -> None:

@@ -1,7 +1,7 @@
 """Print the results of commands as aligned columns or as JSON.
 
-Columns are the same on a terminal and in a pipe, so that a script reads what its author saw. An empty cell is
-a dash, which keeps the number of words per line constant.
+A terminal and a pipe get the same columns, so that a script reads what its author saw. An empty cell is
+printed as a dash, so that every line has the same number of words.
 """
 
 from __future__ import annotations
@@ -34,11 +34,12 @@ def print_rows(rows: Sequence[Row], as_json: bool = False, columns: Sequence[str
     Parameters
     ----------
     rows:
-        The rows, which must all have the same column names. Without rows, the table is empty.
+        The rows, which must all have the same column names. If there are no rows, no header is printed.
     as_json:
         Whether to print a JSON array of the rows.
     columns:
-        Names of the columns of the table, in this order; by default all. JSON always contains all columns.
+        Names of the columns to print, in this order; by default all columns. JSON always contains all
+        columns.
     """
     if as_json:
         print_json(rows)
@@ -81,12 +82,12 @@ def print_note(text: str) -> None:
 
 
 def raise_failures(failures: Iterable[str]) -> None:
-    """Raise an error for the items that failed. Call this after printing the results of the others.
+    """Raise an error if any items failed. Call this after printing the results of the other items.
 
     Raises
     ------
     CommandError
-        If there is a failure. The message lists all of them.
+        At least one item failed. The message lists all failures.
     """
     if texts := list(failures):
         raise CommandError("; ".join(texts))

@@ -23,7 +23,7 @@ _MOST_PARTITIONS = 100_000
 
 
 class TopicArgument(NamedTuple):
-    """A topic with the numbers of some partitions; ``None`` stands for all partitions."""
+    """A topic and some of its partition numbers; ``None`` stands for all partitions of the topic."""
 
     topic: str
     partitions: tuple[int, ...] | None = None
@@ -58,7 +58,7 @@ def _parsed(text: str, numbers: str) -> Iterator[int]:
 def described_topics(
     admin: KafkaAdminClient, arguments: argparse.Namespace, topics: Iterable[str] | None
 ) -> list[TopicDescription]:
-    """Describe topics by name, or all of them.
+    """Describe the named topics; for ``None``, describe all topics.
 
     Raises
     ------

@@ -115,7 +115,7 @@ def _add_arguments(action: argparse.ArgumentParser, name: str) -> None:
             "--partitions",
             type=natural_up_to(INT32_MAX),
             required=True,
-            help="number of partitions that the topic is to have",
+            help="new total number of partitions of the topic",
         )
     if name == "delete-records":
         action.add_argument(
@@ -140,13 +140,13 @@ def _add_arguments(action: argparse.ArgumentParser, name: str) -> None:
             "--from-file",
             type=Path,
             metavar="JSON",
-            help='offsets as kafka-delete-records.sh reads them: {"partitions": [{"topic": "orders", '
+            help='file of offsets for kafka-delete-records.sh: {"partitions": [{"topic": "orders", '
             '"partition": 0, "offset": 5}]}',
         )
 
 
 def create_topic(settings: Config, topic: str, partitions: int) -> None:
-    """Create a topic with a client that has these settings."""
+    """Create a topic with an admin client that has these settings."""
     from kafkacore.admin import KafkaAdminClient, NewTopic
 
     with KafkaAdminClient(**settings) as admin:

@@ -35,7 +35,7 @@ def add_parser(commands: Commands[CommandParser]) -> None:
     for name, summary, run in (
         ("list", "list users and their mechanisms", _list),
         ("create", "create a user, or change the password", _create),
-        ("delete", "delete a user, or one of the mechanisms", _delete),
+        ("delete", "delete a user, or the user's credential of one mechanism", _delete),
     ):
         action = add_command(actions, name, summary, EXAMPLES, run)
         add_bootstrap(action)
@@ -64,7 +64,7 @@ def add_parser(commands: Commands[CommandParser]) -> None:
                 "--mechanism",
                 type=str.upper,
                 choices=MECHANISMS,
-                help="delete only the credential of this mechanism (default: of both)",
+                help="delete only the credential of this mechanism (default: all credentials)",
             )
 
 

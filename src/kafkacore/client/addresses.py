@@ -47,7 +47,7 @@ def parse_bootstrap_servers(servers: Any, security_protocol: str | None = None) 
             f"bootstrap_servers={servers!r}: it must be 'host:port', a comma-separated string, or a list"
         )
     if isinstance(servers, set | frozenset):
-        # The order of a set changes from process to process.
+        # Sort the set, because its order differs from process to process.
         servers = sorted(servers)
     found = [
         _parse(_without_protocol(server.strip(), security_protocol)) for server in servers if server.strip()
@@ -58,7 +58,7 @@ def parse_bootstrap_servers(servers: Any, security_protocol: str | None = None) 
 
 
 def _without_protocol(server: str, security_protocol: str | None) -> str:
-    """Remove a security protocol such as ``PLAINTEXT://``, as it is written in listeners of a broker."""
+    """Remove a security protocol, such as ``PLAINTEXT://``, from the start of a server's address."""
     protocol, separator, address = server.partition("://")
     if not separator:
         return server

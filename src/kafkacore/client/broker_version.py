@@ -7,8 +7,8 @@ from typing import Final
 
 from kafkacore.protocol import ApiKey
 
-#: Releases, newest first, each with an API and a version of it that the release added. For clients, the
-#: releases 3.3 and 3.4 differ only with ZooKeeper, so a 3.4 broker with KRaft counts as 3.3.
+#: Releases, newest first. Each release has an API and the version of that API which the release added. A 3.4
+#: broker with KRaft supports the same versions as a 3.3 broker, so it counts as 3.3.
 _ADDED_IN: Final[tuple[tuple[tuple[int, ...], ApiKey, int], ...]] = (
     ((4, 3), ApiKey.DESCRIBE_LOG_DIRS, 5),
     ((4, 2), ApiKey.OFFSET_FETCH, 10),
@@ -44,7 +44,7 @@ _OLDEST: Final = (0, 10, 0)
 
 
 def broker_version(newest: Mapping[int, int]) -> tuple[int, ...]:
-    """Return the newest release of Apache Kafka that added an API version which a broker supports.
+    """Return the newest Apache Kafka release that matches the API versions of a broker.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def broker_version(newest: Mapping[int, int]) -> tuple[int, ...]:
     Returns
     -------
     tuple of int
-        The release, such as ``(4, 3)``. For brokers that are not Apache Kafka, it is only approximate.
+        The release, such as ``(4, 3)``. The release is only approximate if the broker is not Apache Kafka.
     """
     for release, api_key, version in _ADDED_IN:
         if newest.get(api_key, -1) >= version:

@@ -96,13 +96,13 @@ class ClientMetrics:
         add(
             "io-wait-time-ns-avg",
             group,
-            "Average time per check for network I/O that the client waited, in nanoseconds.",
+            "Average time that the client waited for network I/O, in nanoseconds per check.",
             lambda now_ms: waits.average(now_ms) * 1e6,
         )
         add(
             "io-wait-ratio",
             group,
-            "Fraction of the time that the client waited for network I/O, from 0 to 1.",
+            "Fraction of the time that the client spent waiting for network I/O, from 0 to 1.",
             lambda now_ms: waits.rate(now_ms) / 1000.0,
         )
 

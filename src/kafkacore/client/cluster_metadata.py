@@ -11,7 +11,7 @@ from kafkacore.structs import Node, TopicPartition
 class ClusterMetadata:
     """Snapshot of the brokers, topics and partitions of a client's metadata, which a partitioner receives.
 
-    The snapshot is read-only and never changes. A later call of the partitioner receives a newer one.
+    The snapshot is read-only and never changes. A later call of the partitioner receives a newer snapshot.
 
     Parameters
     ----------

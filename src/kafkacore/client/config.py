@@ -52,7 +52,7 @@ def reporters(name: str, value: object) -> list[object]:
 
 @checks("object", kind=SettingType.CLASS)
 def without_effect(name: str, value: object) -> object:
-    """Accept any value, with a warning, because a program for kafka-python may rely on the setting."""
+    """Accept any value and warn, so that a program written for kafka-python can pass the setting."""
     if value is not None:
         warn(name, "this setting has no effect; remove it")
     return value
@@ -186,8 +186,8 @@ CLIENT_SETTINGS: Final = table(
             "`bootstrap_servers` again (KIP-1102)."),
     setting("bootstrap_timeout_ms", 30_000, at_least(0),
             "How long the constructor tries to reach a first broker, in milliseconds, before it raises "
-            "`NoBrokersAvailable`. With 0, and with `api_version`, a consumer's or a producer's "
-            "constructor does not wait."),
+            "`NoBrokersAvailable`. The constructor of a consumer or producer does not wait if this is 0, or "
+            "if `api_version` is given."),
     setting("receive_message_max_bytes", 100_000_000, at_least(1),
             "Maximum size of a response, in bytes. The client closes the connection if a response is "
             "larger."),
@@ -206,8 +206,8 @@ CLIENT_SETTINGS: Final = table(
             "Classes that are notified when metrics are added or removed. Each is created without "
             "arguments: see `MetricsReporter`."),
     setting("metrics_enabled", True, boolean,
-            "Whether the client measures anything. Without metrics `metrics()` returns nothing, "
-            "and the client is slightly faster."),
+            "Whether the client records metrics. Without them the client is slightly faster, and "
+            "`metrics()` returns nothing."),
     setting("metrics_num_samples", 2, whole(1),
             "Number of samples from which averages, maxima and rates are computed."),
     setting("metrics_sample_window_ms", 30_000, finite(1),
@@ -237,7 +237,7 @@ RETIRED_SETTINGS: dict[str, str | None] = {
 
 
 def all_settings(own: Mapping[str, Setting]) -> dict[str, Setting]:
-    """Return the settings of a client. Its own settings override those of all clients."""
+    """Return the settings of a client. The table ``own`` overrides the settings that all clients share."""
     return {**CLIENT_SETTINGS, **own}
 
 
@@ -247,13 +247,13 @@ def defaults(own: Mapping[str, Setting]) -> Config:
 
 
 def resolve(own: Mapping[str, Setting], given: Mapping[str, object]) -> Config:
-    """Return all settings of a client: the checked keyword arguments, and defaults for the others.
+    """Return all settings of a client: the checked keyword arguments, and defaults for all other settings.
 
     Parameters
     ----------
     own:
-        The client's own table. It may repeat a name of :data:`CLIENT_SETTINGS` to change its default or
-        check.
+        The client's own table. A setting in it replaces the setting of the same name in
+        :data:`CLIENT_SETTINGS`.
     given:
         The user's keyword arguments.
 

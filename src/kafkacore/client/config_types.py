@@ -77,8 +77,8 @@ class ClientConfig(TypedDict, total=False):
 
     bootstrap_timeout_ms: float
     """How long the constructor tries to reach a first broker, in milliseconds, before it raises
-    `NoBrokersAvailable`. With 0, and with `api_version`, a consumer's or a producer's constructor does not
-    wait."""
+    `NoBrokersAvailable`. The constructor of a consumer or producer does not wait if this is 0, or if
+    `api_version` is given."""
 
     receive_message_max_bytes: float
     """Maximum size of a response, in bytes. The client closes the connection if a response is larger."""
@@ -99,8 +99,8 @@ class ClientConfig(TypedDict, total=False):
     `MetricsReporter`."""
 
     metrics_enabled: bool
-    """Whether the client measures anything. Without metrics `metrics()` returns nothing, and the client is
-    slightly faster."""
+    """Whether the client records metrics. Without them the client is slightly faster, and `metrics()`
+    returns nothing."""
 
     metrics_num_samples: int
     """Number of samples from which averages, maxima and rates are computed."""

@@ -39,15 +39,15 @@ class ConnectionErrors:
         self._early_closes: Counter[str] = Counter()
 
     def expects_no_tls(self, endpoint: str, error: Exception | None) -> bool:
-        """Count connections that the broker closes at the first bytes of TLS.
+        """Record the error of a connection, and return whether the broker's port is a plaintext port.
 
-        A broker that shuts down closes one connection in this way. A plaintext port closes every connection.
+        A plaintext port closes every connection at the first bytes of TLS. A broker that shuts down may do
+        this once, so only several closes in a row count.
 
         Returns
         -------
         bool
-            Whether the broker has closed enough connections in a row to conclude that its port is a plaintext
-            port.
+            Whether the broker has closed enough connections in this way.
         """
         if not isinstance(error, SilentTlsPeerError):
             self._silent_closes.pop(endpoint, None)
@@ -91,10 +91,9 @@ class ConnectionErrors:
             logger.warning("%s can be reached now", endpoint)
 
     def closed_early(self, endpoint: str) -> None:
-        """Record that a bootstrap server answered ApiVersions, but closed the connection at the next request.
+        """Record that a bootstrap server closed the connection at the first request after ApiVersions.
 
-        After several such closes, a warning is logged, because a poll would otherwise wait without any
-        message.
+        The third such close logs a warning. Otherwise the user would not learn why a poll keeps waiting.
         """
         self._early_closes[endpoint] += 1
         if self._early_closes[endpoint] == MAX_EARLY_CLOSES:
@@ -102,7 +101,7 @@ class ConnectionErrors:
 
     @property
     def has_early_closes(self) -> bool:
-        """Whether a broker has closed connections early. If so, report its answers to :meth:`answered`."""
+        """Whether the caller must call :meth:`answered`, because a broker has closed connections early."""
         return bool(self._early_closes)
 
     def answered(self, endpoint: str) -> None:
@@ -111,7 +110,7 @@ class ConnectionErrors:
             logger.warning("%s answers requests now", endpoint)
 
     def summary(self) -> str:
-        """Return each unreachable broker with its last reason, or an empty string."""
+        """Return a text with each unreachable broker and the last reason; empty if all can be reached."""
         found = {endpoint: reasons[-1] for endpoint, reasons in list(self._reasons.items())}
         for endpoint, times in list(self._early_closes.items()):
             if times >= MAX_EARLY_CLOSES:
@@ -119,7 +118,7 @@ class ConnectionErrors:
         return "; ".join(f"{endpoint}: {reason}" for endpoint, reason in found.items())
 
     def as_cause(self) -> str:
-        """Return a colon and the :meth:`summary` to end a message, or an empty string if it is empty."""
+        """Return the end of an error message: a colon and the summary, or nothing if there is no summary."""
         summary = self.summary()
         return f": {summary}" if summary else ""
 

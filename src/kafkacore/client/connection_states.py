@@ -96,7 +96,7 @@ class ClusterConnectionStates:
     # ---- Transitions ---------------------------------------------------------------------------------------
 
     def connecting(self, node_id: int, now_ms: float, host: str, port: int) -> None:
-        """Record the start of an attempt to connect. A known node uses its next address."""
+        """Record the start of an attempt to connect. The attempt uses the next address of a known node."""
         self._preparing.add(node_id)
         node = self._nodes.get(node_id)
         if node is not None and (node.host, node.port) == (host, port):
@@ -153,7 +153,8 @@ class ClusterConnectionStates:
         else:
             node.failed_connects = 0
             node.setup_timeout_ms = self._setup_timeout.backoff_ms(0)
-            # The broker may have moved to another address since the connection was established.
+            # Resolve the host name again: the broker may have another address since the connection was
+            # established.
             node.clear_addresses()
         node.state = ConnectionState.DISCONNECTED
         self._preparing.discard(node_id)

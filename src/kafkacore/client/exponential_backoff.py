@@ -34,7 +34,7 @@ class ExponentialBackoff:
 
     def backoff_ms(self, attempts: int) -> float:
         """Return the next pause, in milliseconds. ``attempts`` is 0 after the first failure."""
-        # The limit prevents an overflow. After 64 doublings any initial value has reached its maximum.
+        # Limit the exponent to prevent an overflow. After 64 doublings any pause has reached the maximum.
         term = min(self._initial_ms * self._multiplier ** min(attempts, 64), self._max_ms)
         spread = 1.0 + self._clock.random.uniform(-self._jitter, self._jitter)
         return min(term * spread, self._max_ms)

@@ -12,7 +12,7 @@ from kafkacore.structs import Node
 
 #: Key types of FindCoordinator.
 GROUP, TRANSACTION = 0, 1
-#: First FindCoordinator version that has several keys (KIP-699).
+#: First FindCoordinator version whose requests can contain several keys (KIP-699).
 BATCHED_LOOKUP_FROM = 4
 
 

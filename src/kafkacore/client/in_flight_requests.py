@@ -24,8 +24,8 @@ class InFlightRequests:
         self._max_in_flight = max_in_flight
         self._by_node: dict[int, deque[ClientRequest]] = {}
         self._count = 0
-        #: Lower bound of the deadlines of all requests. A response does not update it. When this time is
-        #: reached, which is rare, the bound is computed again.
+        #: Lower bound of the deadlines of all requests. Responses do not update the bound. It is computed
+        #: again only when this time is reached, which is rare.
         self._no_expiry_before_ms = math.inf
         #: Number of requests that expect no response. Each is complete once it is written.
         self.unanswered_count = 0
@@ -84,7 +84,7 @@ class InFlightRequests:
     def needs_completed_sends(self) -> bool:
         """Whether a poll must return when a request is written.
 
-        This is so if the request expects no response, or if another request can then be sent to its node.
+        A poll must return if the request expects no response, or if its node can then accept another request.
         """
         return self.unanswered_count > 0 or self._open_count > 0
 

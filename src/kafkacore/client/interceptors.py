@@ -23,7 +23,7 @@ class Interceptors:
         self._log = log
 
     def close(self) -> None:
-        """Close all interceptors. An exception is logged and does not prevent the others from closing."""
+        """Close all interceptors. An exception is logged, and the remaining interceptors are still closed."""
         log = self._log
         for interceptor in self._interceptors:
             try:

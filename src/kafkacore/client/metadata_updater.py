@@ -114,7 +114,8 @@ class MetadataUpdater:
             self._client.send_internal(node.node_id, self._in_progress.request, now_ms)
             return self._request_timeout_ms
         if self._client.is_any_node_preparing():
-            # The poll returns when this connection becomes ready or fails.
+            # There is no need to connect to another node: the poll returns when this connection is ready or
+            # fails.
             return max(self._reconnect_backoff_ms, 1.0)
         if self._client.can_connect(node, now_ms):
             self._client.initiate_connect(node, now_ms)

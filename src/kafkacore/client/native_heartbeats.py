@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 #: Heartbeat of the classic group protocol, or of the protocol of KIP-848.
 HeartbeatMessage = HeartbeatRequest | ConsumerGroupHeartbeatRequest
-#: Sizes of the length field of a frame, and of the fields before the error code of a response to a heartbeat.
+#: Size of the length field of a frame.
 FRAME_SIZE_BYTES = 4
+#: Sizes of the fields that precede the error code in a heartbeat response.
 _ID_BYTES, _TAGS_BYTES, _THROTTLE_BYTES = 4, 1, 4
 
 

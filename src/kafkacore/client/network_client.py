@@ -130,12 +130,12 @@ class NetworkClient:
         #: Responses whose callbacks have not been called. If a request fails outside of poll(), its response
         #: waits here for the next poll.
         self._aborted: deque[ClientResponse] = deque()
-        #: Node id → the selector's id of its connection, and the reverse.
+        #: Node id → the selector's id of the node's connection, and the selector's id → node id.
         self._connection_ids: dict[int, str] = {}
         self._node_ids: dict[str, int] = {}
         self._bootstrap_connections = 0
-        #: The selector's results that poll() has handled last. If the selector has other results, Ctrl-C
-        #: interrupted poll() before it could handle those.
+        #: The selector's results that poll() handled last. If the selector now has other results, Ctrl-C
+        #: interrupted poll() before it could handle these results.
         self._handled: object = selector.completed_receives
         self._is_handling = False
         self._is_closed = False
@@ -153,7 +153,7 @@ class NetworkClient:
     def is_ready(self, node: Node, now_ms: float) -> bool:
         """Return whether a request can be sent to ``node`` now.
 
-        It is false while a metadata update is due, because the Metadata request is sent first.
+        No other request can be sent while a metadata update is due, because the Metadata request goes first.
         """
         return not self.updater.is_update_due(now_ms) and self.can_send_request(node.node_id, now_ms)
 
@@ -443,7 +443,8 @@ class NetworkClient:
         self.selector.poll(timeout_ms, self.in_flight.needs_completed_sends)
         self._handle_results()
         self._handled = self.selector.completed_receives
-        # Callbacks and metadata updates may have aborted requests, so return those too.
+        # Callbacks and metadata updates may have aborted requests, so return the responses of these requests
+        # too.
         return self._complete_aborted()
 
     def _handle_results(self) -> None:
@@ -548,8 +549,8 @@ class NetworkClient:
                     break
             else:
                 if self.in_flight.count(bootstrap.node_id) == 0:
-                    # Close the connection, because no request uses it again. It would otherwise stay open
-                    # until it expires.
+                    # Close the connection, because no request will use it. Otherwise it would stay open until
+                    # it is idle for too long.
                     self.close(bootstrap.node_id)
 
     def _rename(self, bootstrap_id: int, node: Node) -> None:

@@ -1,9 +1,9 @@
 """Connect to brokers through a SOCKS5 or HTTP proxy, with the handshake of python-socks.
 
-python-socks works with blocking sockets or asyncio, but a client must not block. Its handshake therefore runs
-on a stand-in for the proxy's socket, which raises :class:`_Blocked` where a blocking socket would wait. When
-the socket is ready, the handshake starts again, and the stand-in repeats the bytes that were already
-received and skips those that were already sent. A handshake has at most four steps.
+python-socks works with blocking sockets or asyncio, but a client must not block. The handshake of
+python-socks therefore runs on a stand-in for the proxy's socket, which raises :class:`_Blocked` where a
+blocking socket would wait. When the socket is ready, the handshake starts again, and the stand-in repeats the
+bytes that were already received and skips those that were already sent. A handshake has at most four steps.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ class Proxy:
                 url.username,
                 url.password.text(),
                 rdns=True,
-                # To python-socks, this is a chain of two proxies. The first proxy is the stand-in, which
-                # returns the connection to the second proxy.
+                # python-socks treats this as a chain of two proxies. The stand-in is the first proxy. Its
+                # connect() returns the connection to the second proxy.
                 forward=cast("SocksProxy", stand_in),
             )
 
@@ -89,7 +89,7 @@ class Proxy:
 
     @property
     def resolves_names(self) -> bool:
-        """Whether the proxy resolves the host names of brokers. Otherwise the client does."""
+        """Whether the proxy resolves the host names of brokers. If not, the client resolves them."""
         return self._url.resolves_names
 
     def address(self) -> tuple[str, int]:
@@ -116,14 +116,14 @@ class Proxy:
         Parameters
         ----------
         host, port:
-            Destination. The client resolves the name unless :attr:`resolves_names`.
+            Destination. The client resolves the host name unless :attr:`resolves_names` is true.
         timeout_s:
             Maximum time, in seconds, and the timeout of the socket.
 
         Raises
         ------
         ConnectionRefusedError
-            The proxy refuses the connection, or a SOCKS5 proxy reports that the destination does.
+            The proxy refuses the connection, or a SOCKS5 proxy reports that the destination refuses it.
         OSError
             The connection fails for another reason, or is not complete in time.
         """
@@ -196,7 +196,7 @@ class ProxyTunnel:
         except self._errors as error:
             raise self._failed(str(error) or type(error).__name__) from error
         if self._stand_in.has_unread:
-            raise self._failed("it has sent more than its response")
+            raise self._failed("it sent more bytes than its response contains")
         return 0
 
     def _failed(self, reason: str) -> KafkaConnectionError:
@@ -232,7 +232,7 @@ class _StandIn:
         self._written_at = 0
 
     def rewind(self, sock: socket.socket) -> None:
-        """Prepare for another start of the handshake on ``sock``."""
+        """Prepare to run the handshake on ``sock`` from the beginning."""
         self._sock = sock
         self._read_at = self._written_at = 0
 
@@ -242,11 +242,11 @@ class _StandIn:
         return self._read_at < len(self._received)
 
     def connect(self, *_address: object, **_options: object) -> _StandIn:
-        """Return this object as the connection to the proxy, as the first proxy of a chain does."""
+        """Return this object, which python-socks uses as the connection to the second proxy of the chain."""
         return self
 
     def sendall(self, data: bytes) -> None:
-        """Write the part of ``data`` that no earlier start of the handshake has written."""
+        """Write the part of ``data`` that no earlier run of the handshake has written."""
         rest = memoryview(data)[max(self._sent - self._written_at, 0) :]
         self._written_at += len(data)
         while rest:

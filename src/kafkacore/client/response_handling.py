@@ -98,8 +98,9 @@ def _completed_receives(
             continue
         assert request is not None
         if not request.is_internal:
-            # Append the response before removing the request from those in flight. If Ctrl-C comes in
-            # between, the request is completed twice, which is harmless, instead of never.
+            # Append the response before removing the request from the requests in flight. A Ctrl-C in between
+            # then completes the request twice, which is harmless. In the other order, the request would never
+            # be completed.
             responses.append(ClientResponse(request, now_ms, message=message))
         client.in_flight.complete_next(node_id)
         throttle_ms = _apply_throttle_time(client, node_id, request, message, now_ms)

@@ -10,7 +10,7 @@ from kafkacore.errors import KafkaConfigurationError
 from kafkacore.settings import Setting, SettingType
 from kafkacore.settings.texts import InvalidTextError, read_boolean, read_number, read_whole
 
-#: Setting whose value -1 means "never" in Java.
+#: Setting for which Java's clients interpret -1 as "never".
 MAX_IDLE: Final = "connections_max_idle_ms"
 
 
