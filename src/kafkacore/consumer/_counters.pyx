@@ -118,7 +118,7 @@ cdef class FetchCounter:
 
 @cython.final
 cdef class ResponseTally:
-    """Sums up consumed bytes and records of one response; records the sums when all partitions are done."""
+    """Adds up the bytes and records consumed from one response, and updates the sensors at its end."""
 
     cdef FetchCounter _counter
     cdef Py_ssize_t _parts_left

@@ -6,7 +6,8 @@ from kafkacore.record._batch cimport RecordBatch
 
 
 cdef class PinLedger:
-    # Number of polls so far, and the responses that records may keep alive. Each poll checks the young ones.
+    # Number of polls so far, and the responses that records may keep alive. Each poll checks the young
+    # responses.
     cdef Py_ssize_t poll
     cdef list _young
     cdef list _old
@@ -19,7 +20,8 @@ cdef class FetchMemory:
     cdef Py_ssize_t size_in_bytes
     cdef Py_ssize_t waiting_parts
     cdef bint is_listed
-    # First origin of a linked list, a borrowed reference. An origin removes itself when it is deallocated.
+    # Borrowed reference to the first origin of a linked list. A deallocated origin removes itself from the
+    # list.
     cdef PyObject *first
     cdef Py_ssize_t origins
     cdef int looks
@@ -40,7 +42,7 @@ cdef class RecordOrigin:
     cdef PyObject *next
     cdef PyObject *previous
     cdef Py_ssize_t poll
-    # Borrowed references to the records of this origin; NULL for those deallocated or detached.
+    # Borrowed references to the records of this origin; NULL for deallocated or detached records.
     cdef PyObject **records
     cdef Py_ssize_t count
     cdef Py_ssize_t live

@@ -8,10 +8,11 @@ from kafkacore.record._batch cimport RecordBatch
 
 
 cdef struct Scan:
-    # Of batches after the position: maximum number of records, and the offset after the last batch.
+    # Maximum number of records in the complete batches after the position, and the offset after these
+    # batches.
     int64_t records
     int64_t end
-    # Of all complete batches: first offset, offset after the last one, bytes and count.
+    # First offset of the complete batches, offset after the last batch, and number of bytes and of batches.
     int64_t first
     int64_t last
     int64_t size
@@ -38,7 +39,7 @@ cdef class RecordReader:
     cdef bint _has_deserializer
     cdef bint _read_committed
     cdef bint _is_reading
-    # Position in the current batch, valid while it is open.
+    # Position in the current batch, valid while the batch is open.
     cdef bint _is_open
     cdef const uint8_t *_pos
     cdef Py_ssize_t _index

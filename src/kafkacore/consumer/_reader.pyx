@@ -81,7 +81,7 @@ cdef class RecordReader:
 
     @property
     def has_batch(self):
-        """Whether a batch is being read. Otherwise :attr:`batches` is at the next batch to read."""
+        """Whether a batch is being read. If not, :attr:`batches` returns the next batch to read."""
         return self.batch is not None
 
     @property
@@ -142,8 +142,9 @@ cdef class RecordReader:
     def read(self, list out, Py_ssize_t limit):
         """Append ``limit`` records to ``out``, or all remaining records if there are fewer.
 
-        If this raises, ``out`` has the records before the error, and :attr:`next_offset` is after them. If a
-        deserializer raised, the next call deserializes the same record again.
+        If this method raises an error, ``out`` has the records before the error, and :attr:`next_offset` is
+        the offset after these records. If a deserializer raised it, the next call deserializes the same
+        record again.
         """
         cdef Py_ssize_t left = limit
         if self._is_reading:

@@ -15,7 +15,7 @@ cdef class OwnFields:
 
 cdef class ConsumerRecord:
     cdef RecordOrigin origin
-    # Fields as Python objects: all of them, or only the headers while `origin` has the bytes.
+    # Fields that exist as Python objects. While `origin` has the bytes, only the headers can exist.
     cdef OwnFields own
     cdef readonly long long offset
     cdef readonly long long timestamp

@@ -208,9 +208,9 @@ cdef class ConsumerRecord:
 # ---- Allocation
 # ----------------------------------------------------------------------------------------------
 cdef enum:
-    # Number of records kept for reuse (2 MiB). Without reuse, the records of each poll return their memory
-    # pages to the operating system, and the next poll requests them again, which costs as much as all other
-    # work on a record.
+    # Number of records kept for reuse (2 MiB). Without reuse, each poll would return the memory pages of its
+    # records to the operating system, and the next poll would request them again. That costs as much as all
+    # other work on a record.
     MAX_FREE = 16 * 1024
 
 cdef PyObject *_free_records[MAX_FREE]
@@ -330,7 +330,7 @@ cdef list _headers_of(ConsumerRecord record):
     cdef int32_t key_size = 0, value_size = 0
     cdef list headers = []
     for _ in range(record.fields.header_count):
-        # The whole record was checked, so its headers end within it.
+        # The whole record was checked, so the headers end within the record.
         if read_header(&pos, origin.batch.records_end, &key, &key_size, &value, &value_size) < 0:
             raise AssertionError("headers changed since the record was checked")
         name = PyUnicode_DecodeUTF8(<const char *> key, key_size, "replace")

@@ -1,8 +1,8 @@
 # cython: auto_pickle=False, autotestdict=False
 """The future response of a request.
 
-Unlike with :class:`concurrent.futures.Future`, no thread waits on it: the thread that owns the network client
-polls until it is done. This is Kafka's ``RequestFuture``.
+No thread waits for this future, unlike for :class:`concurrent.futures.Future`. Instead the thread that owns
+the network client polls until the future is done. This is Kafka's ``RequestFuture``.
 
 The module is compiled for safety and not for speed. Python runs signal handlers only between bytecodes, so in
 compiled code a Ctrl-C cannot lose a listener, and two threads cannot be in this code at once.
@@ -131,8 +131,8 @@ cdef class RequestFuture:
     def fire_rest(self):
         """Call the listeners that have not been called yet.
 
-        If a listener raises an error, the remaining listeners wait for the next call. If a Ctrl-C interrupts
-        a listener, the remaining listeners are still called.
+        If a listener raises an error, the next call of this method calls the remaining listeners. If a Ctrl-C
+        interrupts a listener, the remaining listeners are still called.
         """
         while self._listeners:
             listener = self._listeners.pop(0)

@@ -17,9 +17,9 @@ logger = logging.getLogger(__name__)
 class CommitFuture:
     """The outcome of one :meth:`~kafkacore.KafkaConsumer.commit_async`.
 
-    The consumer creates it. Methods and attributes are those of kafka-python. No thread can wait for it,
-    because a later :meth:`~kafkacore.KafkaConsumer.poll` or commit processes the response. Any thread may
-    read it.
+    The consumer creates this object. Its methods and attributes are those of kafka-python. Any thread may
+    read the outcome. No thread can wait for the outcome, because a later
+    :meth:`~kafkacore.KafkaConsumer.poll` or commit processes the response.
     """
 
     __slots__ = ("_outcome",)
@@ -39,7 +39,7 @@ class CommitFuture:
 
     @property
     def exception(self) -> BaseException | None:
-        """The error of the commit; ``None`` while it is not done, and after success."""
+        """The error of the commit; ``None`` while the commit is in progress, and after success."""
         return self._outcome.exception() if self._outcome.failed() else None
 
     def succeeded(self) -> bool:

@@ -190,8 +190,8 @@ class CompletedFetch:
 
     def _corrupt(self, error: CorruptRecordError) -> CorruptRecordError:
         """Record that the fetch is corrupt, and return the error that every fetch raises until a seek."""
-        # The error has the offset of its batch. If records of the batch were returned already, the position
-        # is after that offset, so use the position.
+        # The error has the first offset of its batch. If records of the batch were returned already, the
+        # position is larger than the first offset, so use the position.
         offset = max(self.next_fetch_offset, -1 if error.offset is None else error.offset)
         self._broken = (error.reason, offset)
         return CorruptRecordError(error.reason, self.partition, offset)

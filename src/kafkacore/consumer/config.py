@@ -106,7 +106,7 @@ def _strategy(name: str, value: object) -> object:
     return value
 
 
-#: Settings that have no meaning with a group protocol, and why.
+#: Group protocol → settings that cannot be set with this protocol, each with the reason.
 _WITHOUT_MEANING: Final = {
     "consumer": {
         "session_timeout_ms": "the broker decides (group.consumer.session.timeout.ms)",
@@ -135,7 +135,7 @@ _ISOLATION_NAMES: Final = one_of(*(level.name.lower() for level in IsolationLeve
 
 @checks(f"IsolationLevel | {_ISOLATION_NAMES.annotation}")
 def _isolation(name: str, value: object) -> str:
-    # kafka-python's own IsolationLevel is another class. Both are enumerations of integers.
+    # Compare by value: kafka-python's IsolationLevel is another class, but its members are the same integers.
     if isinstance(value, IntEnum) and value in tuple(IsolationLevel):
         return IsolationLevel(value).name.lower()
     return _ISOLATION_NAMES(name, value)
@@ -157,11 +157,11 @@ CONSUMER_SETTINGS: Final = table(
             "KIP-345). A member that returns within `session_timeout_ms` gets the same partitions "
             "without a rebalance. Each member needs a name of its own."),
     setting("key_deserializer", None, _DESERIALIZER,
-            "Converts the bytes of a key to an object: a function of the bytes, or a "
-            "`Deserializer`. Without one, keys are bytes."),
+            "Function or `Deserializer` that converts the bytes of a key to an object. By default "
+            "keys are bytes."),
     setting("value_deserializer", None, _DESERIALIZER,
-            "Converts the bytes of a value to an object: a function of the bytes, or a "
-            "`Deserializer`. Without one, values are bytes."),
+            "Function or `Deserializer` that converts the bytes of a value to an object. By default "
+            "values are bytes."),
     setting("auto_offset_reset", "latest", _offset_reset,
             "Where to start in a partition that has no committed offset, or whose offset has been "
             "deleted from the log: `earliest` is the first record, `latest` is the end, "
@@ -187,13 +187,13 @@ CONSUMER_SETTINGS: Final = table(
             "large partitions faster."),
     setting("max_poll_records", 500, int32(1),
             "Maximum number of records that one call of `poll()` returns. It does not change how much is "
-            "fetched: the consumer keeps the other records for the next call. Lower it if one "
-            "call returns more than the program handles within `max_poll_interval_ms`."),
+            "fetched: the consumer keeps the other records for the next call. Use a lower value if the "
+            "program cannot process so many records within `max_poll_interval_ms`."),
     setting("consumer_timeout_ms", math.inf, _timeout,
             "How long a `for` loop over the consumer waits for the next record, in milliseconds, "
             "before the loop ends. By default it waits without limit."),
     setting("check_crcs", True, boolean,
-            "Whether to verify the checksum of each batch. Without it the consumer may return "
+            "Whether to verify the checksum of each batch. Without this check the consumer may return "
             "records that were damaged on the disk or in the network."),
     setting("max_decompressed_size", DEFAULT_MAX_DECOMPRESSED_SIZE, at_least(1),
             "Largest size of a batch after decompression, in bytes. A larger batch raises "
@@ -223,8 +223,8 @@ CONSUMER_SETTINGS: Final = table(
     setting("enable_auto_commit", True, boolean,
             "Whether the consumer commits its positions by itself: every "
             "`auto_commit_interval_ms`, in `close()`, and before it gives up partitions. Records "
-            "that `poll()` has returned and the program has not finished may be committed; commit "
-            "them yourself if none may be lost. Without a `group_id` nothing is committed."),
+            "that `poll()` has returned may be committed before the program has processed them. If no "
+            "record may be lost, commit offsets yourself. Without a `group_id` nothing is committed."),
     setting("auto_commit_interval_ms", 5000, finite(0),
             "Time between two automatic commits, in milliseconds, if `enable_auto_commit` is "
             "true. After a crash, records read since the last commit may be read again."),
@@ -233,20 +233,21 @@ CONSUMER_SETTINGS: Final = table(
             "without a callback, with the offsets and the error (`None` on success)."),
     setting("group_protocol", "classic", _group_protocol,
             "Protocol of group membership. With `classic` a member of the group assigns the partitions. "
-            "With `consumer` the broker does (KIP-848), which needs Apache Kafka 4.0 or newer."),
+            "With `consumer` the broker assigns them (KIP-848). This protocol requires Apache Kafka 4.0 or "
+            "newer."),
     setting("group_remote_assignor", None, text_or_none,
             "Name of the broker's assignor, such as `uniform` or `range`, with "
-            "`group_protocol=\"consumer\"`. With `None` the broker uses the first one of its "
+            "`group_protocol=\"consumer\"`. With `None` the broker uses the first assignor of its "
             "`group.consumer.assignors`."),
     setting("partition_assignment_strategy", _STRATEGY, _strategy,
-            "How the group assigns partitions to its members: one assignor or several, by class, "
-            "object or name (`range`, `roundrobin`, `sticky`, `cooperative-sticky`). The group "
-            "uses the first one that all members support. It cannot be set with "
+            "How the group assigns partitions to its members: one or several assignors, each a class, an "
+            "object or a name (`range`, `roundrobin`, `sticky`, `cooperative-sticky`). The group "
+            "uses the first assignor that all members support. It cannot be set with "
             "`group_protocol=\"consumer\"`: use `group_remote_assignor`."),
     setting("max_poll_interval_ms", 300_000, _int32_ms,
             "Longest time between two calls of `poll()`, in milliseconds. After that time the "
-            "consumer leaves the group, and its partitions are assigned to other members. Raise "
-            "it, lower `max_poll_records`, or use `hold()` if handling takes longer."),
+            "consumer leaves the group, and its partitions are assigned to other members. If processing "
+            "takes longer, raise this time, lower `max_poll_records`, or use `hold()`."),
     setting("session_timeout_ms", 45_000, _int32_ms,
             "How long the group waits for a heartbeat, in milliseconds, before it considers the "
             "member dead and assigns its partitions to other members. It must be larger than "
@@ -255,10 +256,10 @@ CONSUMER_SETTINGS: Final = table(
             "broker's `group.consumer.session.timeout.ms` applies."),
     setting("heartbeat_interval_ms", 3000, _int32_ms,
             "Time between two heartbeats, in milliseconds. A heartbeat shows that the member is "
-            "alive, and its response announces rebalances. At most a third of "
-            "`session_timeout_ms` is sensible. Heartbeats do not depend on calls of `poll()` and "
-            "do not need the GIL. It cannot be set with `group_protocol=\"consumer\"`: the broker's "
-            "`group.consumer.heartbeat.interval.ms` applies."),
+            "alive, and its response announces rebalances. The interval should be at most a third of "
+            "`session_timeout_ms`. Heartbeats do not depend on calls of `poll()` and "
+            "do not need the GIL. The interval cannot be set with `group_protocol=\"consumer\"`: the "
+            "broker's `group.consumer.heartbeat.interval.ms` applies."),
 )
 # fmt: on
 DEFAULTS: Final = defaults(CONSUMER_SETTINGS)
@@ -282,7 +283,7 @@ def resolve(given: Mapping[str, object]) -> Config:
     if not config["request_timeout_ms"] < config["connections_max_idle_ms"]:
         raise KafkaConfigurationError(
             f"connections_max_idle_ms={config['connections_max_idle_ms']} must be larger than "
-            f"request_timeout_ms={config['request_timeout_ms']}: a connection waiting for a response is idle"
+            f"request_timeout_ms={config['request_timeout_ms']}: a connection may be idle during a request"
         )
     if config["group_id"] is None:
         if config["group_instance_id"] is not None:
@@ -293,7 +294,7 @@ def resolve(given: Mapping[str, object]) -> Config:
         raise KafkaConfigurationError(
             f"session_timeout_ms={config['session_timeout_ms']} must be larger than "
             f"heartbeat_interval_ms={config['heartbeat_interval_ms']}, preferably three times as large: the "
-            "session expires if no heartbeat arrives in that time"
+            "session expires if no heartbeat arrives within session_timeout_ms"
         )
     # Raise receive_message_max_bytes if necessary: a response contains more than records, and its first batch
     # may exceed the fetch limits.

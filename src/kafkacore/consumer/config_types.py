@@ -27,12 +27,12 @@ class ConsumerConfig(ClientConfig, total=False):
     a name of its own."""
 
     key_deserializer: SupportsDeserialize | Callable[..., object] | None
-    """Converts the bytes of a key to an object: a function of the bytes, or a `Deserializer`. Without one,
-    keys are bytes."""
+    """Function or `Deserializer` that converts the bytes of a key to an object. By default keys are
+    bytes."""
 
     value_deserializer: SupportsDeserialize | Callable[..., object] | None
-    """Converts the bytes of a value to an object: a function of the bytes, or a `Deserializer`. Without
-    one, values are bytes."""
+    """Function or `Deserializer` that converts the bytes of a value to an object. By default values are
+    bytes."""
 
     auto_offset_reset: str | None
     """Where to start in a partition that has no committed offset, or whose offset has been deleted from the
@@ -63,16 +63,16 @@ class ConsumerConfig(ClientConfig, total=False):
 
     max_poll_records: int
     """Maximum number of records that one call of `poll()` returns. It does not change how much is fetched:
-    the consumer keeps the other records for the next call. Lower it if one call returns more than the
-    program handles within `max_poll_interval_ms`."""
+    the consumer keeps the other records for the next call. Use a lower value if the program cannot process
+    so many records within `max_poll_interval_ms`."""
 
     consumer_timeout_ms: float
     """How long a `for` loop over the consumer waits for the next record, in milliseconds, before the loop
     ends. By default it waits without limit."""
 
     check_crcs: bool
-    """Whether to verify the checksum of each batch. Without it the consumer may return records that were
-    damaged on the disk or in the network."""
+    """Whether to verify the checksum of each batch. Without this check the consumer may return records that
+    were damaged on the disk or in the network."""
 
     max_decompressed_size: float
     """Largest size of a batch after decompression, in bytes. A larger batch raises
@@ -100,9 +100,9 @@ class ConsumerConfig(ClientConfig, total=False):
 
     enable_auto_commit: bool
     """Whether the consumer commits its positions by itself: every `auto_commit_interval_ms`, in `close()`,
-    and before it gives up partitions. Records that `poll()` has returned and the program has not finished
-    may be committed; commit them yourself if none may be lost. Without a `group_id` nothing is
-    committed."""
+    and before it gives up partitions. Records that `poll()` has returned may be committed before the
+    program has processed them. If no record may be lost, commit offsets yourself. Without a `group_id`
+    nothing is committed."""
 
     auto_commit_interval_ms: float
     """Time between two automatic commits, in milliseconds, if `enable_auto_commit` is true. After a crash,
@@ -114,21 +114,21 @@ class ConsumerConfig(ClientConfig, total=False):
 
     group_protocol: Literal["classic", "consumer"]
     """Protocol of group membership. With `classic` a member of the group assigns the partitions. With
-    `consumer` the broker does (KIP-848), which needs Apache Kafka 4.0 or newer."""
+    `consumer` the broker assigns them (KIP-848). This protocol requires Apache Kafka 4.0 or newer."""
 
     group_remote_assignor: str | None
     """Name of the broker's assignor, such as `uniform` or `range`, with `group_protocol="consumer"`. With
-    `None` the broker uses the first one of its `group.consumer.assignors`."""
+    `None` the broker uses the first assignor of its `group.consumer.assignors`."""
 
     partition_assignment_strategy: object
-    """How the group assigns partitions to its members: one assignor or several, by class, object or name
-    (`range`, `roundrobin`, `sticky`, `cooperative-sticky`). The group uses the first one that all members
-    support. It cannot be set with `group_protocol="consumer"`: use `group_remote_assignor`."""
+    """How the group assigns partitions to its members: one or several assignors, each a class, an object or
+    a name (`range`, `roundrobin`, `sticky`, `cooperative-sticky`). The group uses the first assignor that
+    all members support. It cannot be set with `group_protocol="consumer"`: use `group_remote_assignor`."""
 
     max_poll_interval_ms: float
     """Longest time between two calls of `poll()`, in milliseconds. After that time the consumer leaves the
-    group, and its partitions are assigned to other members. Raise it, lower `max_poll_records`, or use
-    `hold()` if handling takes longer."""
+    group, and its partitions are assigned to other members. If processing takes longer, raise this time,
+    lower `max_poll_records`, or use `hold()`."""
 
     session_timeout_ms: float
     """How long the group waits for a heartbeat, in milliseconds, before it considers the member dead and
@@ -138,6 +138,6 @@ class ConsumerConfig(ClientConfig, total=False):
 
     heartbeat_interval_ms: float
     """Time between two heartbeats, in milliseconds. A heartbeat shows that the member is alive, and its
-    response announces rebalances. At most a third of `session_timeout_ms` is sensible. Heartbeats do not
-    depend on calls of `poll()` and do not need the GIL. It cannot be set with `group_protocol="consumer"`:
-    the broker's `group.consumer.heartbeat.interval.ms` applies."""
+    response announces rebalances. The interval should be at most a third of `session_timeout_ms`.
+    Heartbeats do not depend on calls of `poll()` and do not need the GIL. The interval cannot be set with
+    `group_protocol="consumer"`: the broker's `group.consumer.heartbeat.interval.ms` applies."""

@@ -91,10 +91,12 @@ class ConsumerNetworkClient:
         self._unsent: dict[Node, deque[tuple[ClientRequest, float, RequestFuture[ClientResponse]]]] = {}
         self._pending_completion: deque[_Pending] = deque()
         self._pending_disconnects: deque[Node] = deque()
-        #: Requests without a response yet, and those whose response a Ctrl-C may have discarded.
+        #: ``_open`` has the requests that have no response yet. ``_interrupted`` has the requests whose
+        #: response a Ctrl-C may have discarded.
         self._open: dict[RequestFuture[ClientResponse], ClientRequest] = {}
         self._interrupted: dict[RequestFuture[ClientResponse], ClientRequest] = {}
-        #: Number of polls that a Ctrl-C has interrupted, each of which may have lost a heartbeat's response.
+        #: Number of polls that a Ctrl-C has interrupted. Each of these polls may have lost the response to a
+        #: heartbeat.
         self.interrupted_count = 0
         self._wakeup = False
         self._wakeup_enabled = True
@@ -142,7 +144,7 @@ class ConsumerNetworkClient:
         )
         self._open[future] = client_request
         self._unsent.setdefault(node, deque()).append((client_request, now_ms + timeout, future))
-        # Another thread may be waiting in the selector.
+        # Wake up the thread that may be waiting in the selector.
         self.client.wakeup()
         return future
 
@@ -234,7 +236,7 @@ class ConsumerNetworkClient:
         session_timeout_ms: float,
         on_answer: Callable[[Any], None],
     ) -> bool:
-        """Call ``NetworkClient.begin_heartbeats``; polls call ``on_answer`` as they call other callbacks.
+        """Call ``NetworkClient.begin_heartbeats``. Like all callbacks, ``on_answer`` is called during a poll.
 
         ``on_answer`` receives each response, and the error after which no more heartbeats are sent.
         """
@@ -297,7 +299,7 @@ class ConsumerNetworkClient:
                 timeout_ms = min(timeout_ms, self.retry_backoff_ms)
             if self._wakeup and self._wakeup_enabled and not disable_wakeup:
                 timeout_ms = 0.0
-        # The callbacks of the responses add futures to the pending completions.
+        # This poll calls the callbacks of the responses, which add futures to the pending completions.
         self.client.poll(timeout_ms, now_ms)
         now_ms = self.clock.monotonic_ms()
         self._check_disconnects(now_ms)

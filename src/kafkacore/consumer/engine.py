@@ -132,7 +132,7 @@ class ConsumerEngine:
             self.membership.commits = self.commits
 
     def _new_heartbeats(self, client: NetworkClient) -> HeartbeatSender:
-        """Return a native heartbeat sender for a group member on a real network, else an in-band one."""
+        """Return a native heartbeat sender for a group member with real sockets, else an in-band sender."""
         is_line = self.config["group_id"] is not None and isinstance(client.selector, Selector)
         backoff_ms = self.config["retry_backoff_ms"]
         kind = NativeHeartbeatSender if is_line else InBandHeartbeatSender
@@ -146,7 +146,7 @@ class ConsumerEngine:
         self.holds.on_assignment_changed()
 
     def begin(self) -> None:
-        """Raise if the consumer is closed, and end a loop over the consumer at its current record.
+        """Raise an error if the consumer is closed. End a loop over the consumer after its current record.
 
         Every method that changes the state of the consumer calls this first.
         """
@@ -155,7 +155,7 @@ class ConsumerEngine:
         self._end_iteration()
 
     def _end_iteration(self) -> None:
-        """Move the positions back to where the loop over the consumer is, and end the iteration."""
+        """Move the positions back to the records that the loop has not read, and end the iteration."""
         for tp, record in self.iteration.untaken().items():
             if self.subscriptions.is_assigned(tp) and self.subscriptions.position(tp) is not None:
                 self.subscriptions.seek(tp, FetchPosition(record.offset, record.leader_epoch))
@@ -175,14 +175,15 @@ class ConsumerEngine:
 
     # ---- Subscription ------------------------------------------------------------------------------------
     def assign(self, partitions: list[TopicPartition]) -> None:
-        """Assign exactly ``partitions``, after an automatic commit of the previous positions if enabled."""
+        """Assign exactly ``partitions``. If automatic commits are enabled, commit the old positions first."""
         self._auto_commit_before_change()
         self.subscriptions.assign_from_user(partitions)
         self.fetcher.clear_buffered_for_unassigned()
         self.metadata.set_topics({tp.topic for tp in partitions})
 
     def _auto_commit_before_change(self) -> None:
-        # Without a connected coordinator, skip the commit: it is not worth connecting for.
+        # Skip the commit if no coordinator is connected, because the commit does not justify a new
+        # connection.
         if self.commits is not None and self.membership is not None and self.membership.coordinator():
             self.commits.auto_commit_now()
 
@@ -296,7 +297,8 @@ class ConsumerEngine:
                 is_ahead = self._fetch_ahead(max_records, end_offsets)
                 found = collect()
             if is_enough(found):
-                # The next fetch is in flight while the application processes these records.
+                # Send the next fetch now, so that it is in flight while the application processes these
+                # records.
                 if not is_ahead and (
                     self.fetcher.send_fetches(end_offsets) or self.client.has_pending_requests()
                 ):
@@ -396,7 +398,8 @@ class ConsumerEngine:
     def current_lag(self, partition: TopicPartition) -> int | None:
         """Return the number of records between the position and the end of the log.
 
-        Return ``None`` if either is unknown. If the end is unknown, request it from the leader.
+        Return ``None`` if the position or the end is unknown. If the end is unknown, request it from the
+        leader.
         """
         state = self.subscriptions.state(partition)
         is_committed = self.config["isolation_level"] == IsolationLevel.READ_COMMITTED.name.lower()
@@ -427,7 +430,7 @@ class ConsumerEngine:
     def known_committed(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, OffsetAndMetadata | None] | None:
-        """Return the last committed offsets that this consumer knows, or ``None`` if any is unknown.
+        """Return the last known committed offsets, or ``None`` if the offset of any partition is unknown.
 
         Any thread may call this.
         """

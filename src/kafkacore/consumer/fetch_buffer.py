@@ -25,10 +25,12 @@ class FetchBuffer:
     Parameters
     ----------
     subscriptions:
-        Positions of the partitions. They decide which fetches are still wanted, and ``collect`` updates them.
+        Positions of the partitions. A fetch that does not start at the position is dropped. :meth:`collect`
+        updates the positions.
     initialize:
-        Called for a fetch when it reaches the front of the queue. It stores the offsets and the preferred
-        replica of the response, raises its error, and returns whether there are records to read.
+        Function that is called with a fetch that reaches the front of the queue. The function stores the
+        offsets and the preferred replica of the response. It raises the error of the response, or returns
+        whether there are records to read.
     """
 
     def __init__(
@@ -93,7 +95,7 @@ class FetchBuffer:
         skip: Callable[[TopicPartition], bool] = lambda partition: False,
         update_positions: bool = True,
     ) -> dict[TopicPartition, int]:
-        """Pass the fetches to ``take`` in order, until it returns ``False`` because it has enough.
+        """Pass the fetches to ``take`` in order, until ``take`` returns ``False`` (it has enough records).
 
         Fetches of paused partitions, and of partitions for which ``skip`` is true, stay in the buffer.
 
@@ -106,8 +108,8 @@ class FetchBuffer:
         Raises
         ------
         KafkaError
-            The error of the first partition that has an error, if no position changed before it. Otherwise
-            the next call raises it.
+            The error of the first partition that has an error, if no position changed before. Otherwise the
+            next call raises this error.
         """
         moved: dict[TopicPartition, FetchPosition] = {}
         kept: deque[CompletedFetch] = deque()

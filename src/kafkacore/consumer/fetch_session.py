@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 INVALID_SESSION_ID = 0
 #: Epoch that requests a new session.
 INITIAL_EPOCH = 0
-#: Epoch that closes the session, or that sends a request without a session.
+#: Epoch of a request that closes the session, or that belongs to no session.
 FINAL_EPOCH = -1
 #: First version of Fetch that identifies topics by id (KIP-516).
 FIRST_VERSION_BY_ID = 13
@@ -140,7 +140,7 @@ class FetchSessionHandler:
     def handle_response(self, response: FetchResponse, version: int) -> bool:
         """Update the session with a response, and return whether the response may be used.
 
-        If it may not, the next request starts a new session.
+        If the result is ``False``, the next request starts a new session.
         """
         if response.error_code:
             error = for_code(response.error_code)
@@ -178,8 +178,8 @@ class FetchSessionHandler:
         extra = answered - self._partitions.keys()
         if extra:
             return f"partitions that were not requested: {sorted(extra)}"
-        # A full request needs a full response. However, a broker that throttles returns an empty response
-        # (KIP-219).
+        # A full request needs a full response. However, a broker that throttles the client returns an empty
+        # response (KIP-219).
         missing = self._partitions.keys() - answered
         return f"missing partitions: {sorted(missing)}" if missing and self._next.is_full else ""
 

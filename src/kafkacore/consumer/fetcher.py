@@ -123,12 +123,12 @@ class Fetcher:
         return self._send(end_offsets or {}, {})
 
     def send_ahead(self, max_records: int | None, end_offsets: Mapping[TopicPartition, int] | None) -> int:
-        """Queue fetches from the positions that the consumer has after it has collected all buffered records.
+        """Queue fetches from the positions that the consumer will have after collecting all buffered records.
 
-        Call this just before the records are collected; otherwise it is like :meth:`send_fetches`. No fetch
-        is queued if the next collection may leave records in the buffer because of ``max_records``. If the
-        collection ends at another position than expected (after a corrupt record or a seek), the responses
-        are dropped.
+        Call this just before the records are collected. Apart from that, this method is like
+        :meth:`send_fetches`. No fetch is queued if the next collection may leave records in the buffer
+        because of ``max_records``. If the collection ends at another position than expected (after a corrupt
+        record or a seek), the responses are dropped.
         """
         taken = self._buffer.when_taken(max_records) if len(self._buffer) else {}
         return self._send(end_offsets or {}, taken) if taken else 0
@@ -231,7 +231,7 @@ class Fetcher:
         return cluster.leader_for(tp)
 
     def _refresh_metadata(self, tp: TopicPartition) -> None:
-        """Request new metadata, and read from the leader instead of the preferred replica until then."""
+        """Request new metadata, and fetch from the leader instead of the preferred replica."""
         self._metadata.request_update()
         self._subscriptions.clear_preferred_read_replica(tp)
 
@@ -324,7 +324,7 @@ class Fetcher:
             self._subscriptions.clear_preferred_read_replica(tp)
 
     def _request_failed(self, node: Node, data: FetchRequestData) -> None:
-        """Back off, but not after the first failure of a node: it may only have dropped the fetch session."""
+        """Back off, but not after the first failure: the node may only have dropped the fetch session."""
         if node.node_id in self._failed_nodes:
             for tp in data.session_partitions:
                 if self._subscriptions.is_fetchable(tp):

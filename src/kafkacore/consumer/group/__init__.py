@@ -5,7 +5,8 @@ from typing import Any
 
 
 def __getattr__(name: str) -> Any:
-    # kafka-python has its consumer in this package. An import at the top would be circular.
+    # In kafka-python, this package has KafkaConsumer. Import it here, because an import at the top is
+    # circular.
     if name == "KafkaConsumer":
         return import_module("kafkacore.consumer.kafka_consumer").KafkaConsumer
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -108,7 +108,7 @@ class ClassicMembership:
         self._generation = NO_GENERATION
         self._background_error: BaseException | None = None
         self._poll_deadline_ms = math.inf
-        #: Until this time, a member with nothing to do skips the checks of its connection and of due work.
+        #: A member that has nothing to do checks its connection and its due work only after this time.
         self._next_check_ms = -math.inf
         self._leave_future: RequestFuture[ClientResponse] | None = None
         self.is_held = False
@@ -448,8 +448,9 @@ class ClassicMembership:
         generation = self._generation
         is_member = self.state is not MemberState.UNJOINED and generation.has_member_id()
         if node is not None and self.join.is_in_flight():
-            # The broker reads this connection only after it has answered JoinGroup, and the answer waits for
-            # all members, including this one. Use another connection.
+            # Use another connection. The broker reads the next request of this connection only after it has
+            # answered JoinGroup, and it answers only when all members, including this one, have joined or
+            # left.
             node = Node(MAX_NODE_ID - node.node_id, node.host, node.port)
         if self.state is not MemberState.UNJOINED:
             self._reset("the consumer leaves the group")

@@ -58,7 +58,8 @@ class CommittedOffsets(GroupRequests):
         Raises
         ------
         KafkaTimeoutError
-            If the offsets could not be fetched in time, such as while a transaction with them is open.
+            If the offsets could not be fetched in time, for example because an open transaction has pending
+            offsets.
         KafkaError
             An error of the coordinator that is not retriable.
         """
@@ -76,7 +77,7 @@ class CommittedOffsets(GroupRequests):
         Returns
         -------
         bool
-            Whether the committed offsets are known and set. A partition that still has no position then has
+            Whether the committed offsets are known and set. If they are, a partition without a position has
             no committed offset.
 
         Raises
@@ -160,9 +161,9 @@ class CommittedOffsets(GroupRequests):
             answered.complete(found)
 
     def _out_of_date(self, error: KafkaError, sent: Generation) -> KafkaError:
-        """Return the error of a fetch that named an earlier epoch of the member, or a fenced member.
+        """Return the error of a fetch whose member epoch is out of date, or whose member is fenced.
 
-        The result is retriable if the member has joined. A new epoch, or the next heartbeat, resolves it.
+        If the member has joined, the error is retriable: the member soon has a new epoch, or joins again.
         """
         if sent.was_reset():
             return error

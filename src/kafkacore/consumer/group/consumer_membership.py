@@ -1,9 +1,10 @@
-"""Group membership by the protocol of KIP-848: heartbeats join, report, receive assignments, and leave.
+"""Group membership by the protocol of KIP-848, in which a member joins and leaves by heartbeats.
 
-Heartbeats and their responses may be handled on either thread. The listener is called, and the assignment
-changed, only in ``poll()``, ``unsubscribe()`` and ``close()``, or on the heartbeat thread in a
-``consumer.hold()`` block. A member that has nothing to report sends plain heartbeats, which need no GIL. This
-is Kafka's ``ConsumerMembershipManager`` with its ``ConsumerHeartbeatRequestManager``.
+Heartbeats and their responses may be handled on the application's thread and on the heartbeat thread. Only
+``poll()``, ``unsubscribe()`` and ``close()`` call the listener and change the assignment; in a
+``consumer.hold()`` block, the heartbeat thread does both. A member that has nothing to report sends plain
+heartbeats, which need no GIL. This is Kafka's ``ConsumerMembershipManager`` with its
+``ConsumerHeartbeatRequestManager``.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ logger = logging.getLogger(__name__)
 
 _State = ConsumerMemberState
 _REBALANCING = (_State.JOINING, _State.RECONCILING, _State.ACKNOWLEDGING)
-#: Errors after which the member releases its partitions and joins again. The last one means that the
+#: Errors after which the member releases its partitions and joins again. The last error means that the
 #: coordinator has lost the whole group.
 _FENCED = (errors.FencedMemberEpochError, errors.UnknownMemberIdError, errors.GroupIdNotFoundError)
 
@@ -122,20 +123,22 @@ class ConsumerMembership:
         #: The member keeps this id when it joins again.
         self._member_id = urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
         self._epoch = JOIN_EPOCH
-        #: Counts how often the member has joined or left. A response to an earlier heartbeat is ignored.
+        #: Number of times that the member has joined or left. A response is ignored if this number has
+        #: changed since the heartbeat was sent.
         self._incarnation = 0
         self._interval_ms = settings.heartbeat_interval_ms
         #: Whether a heartbeat that is not plain is in flight.
         self._in_flight = False
-        #: Interrupted polls up to the last heartbeat with all fields.
+        #: Number of interrupted polls when the member last checked for lost responses.
         self._interrupted_count = 0
-        #: Failed heartbeats since the last response without an error, and when to send the next one.
+        #: Number of failed heartbeats since the last response without an error, and the time of the next
+        #: attempt.
         self._failures = 0
         self._retry_at_ms = -math.inf
         #: Coordinator, member id, epoch and interval of the current plain heartbeats.
         self._plain_for: tuple[Node, str, int, float] | None = None
         self._poll_deadline_ms = math.inf
-        #: Until this time, a member with nothing to do skips the checks of its connection and of due work.
+        #: A member that has nothing to do checks its connection and its due work only after this time.
         self._next_check_ms = -math.inf
         #: Error of the heartbeat thread or of the broker, which the next poll raises once.
         self._background_error: BaseException | None = None
@@ -211,10 +214,11 @@ class ConsumerMembership:
             raise error
 
     def _raise_fatal(self) -> None:
-        # The listener may call unsubscribe(), which forgets the error.
+        # Keep the error here, because the listener may call unsubscribe(), which clears it.
         fatal = self._fatal
         assert fatal is not None
-        # The listener's exception was logged. The error that ended the membership is more important.
+        # Ignore an exception of the listener, which was logged: the error that ended the membership is more
+        # important.
         self.reconciliation.release(is_lost=True)
         raise fatal
 
@@ -233,7 +237,7 @@ class ConsumerMembership:
         self._retry_at_ms = -math.inf
 
     def _begin_incarnation(self) -> None:
-        """Ignore what was in flight, and send all fields in the next heartbeat."""
+        """Ignore responses to earlier heartbeats, and send all fields in the next heartbeat."""
         self._incarnation += 1
         self._epoch = JOIN_EPOCH
         self._in_flight = False
@@ -367,7 +371,8 @@ class ConsumerMembership:
         if node is None or not self.state.is_member:
             return
         if self._interrupted_count != self.client.interrupted_count:
-            # A response with an assignment may have been lost, which the broker repeats only on request.
+            # A response with an assignment may have been lost. The broker repeats the assignment only if a
+            # heartbeat contains all fields.
             self._interrupted_count = self.client.interrupted_count
             self._in_flight = False
             self._fields.reset()
@@ -380,7 +385,7 @@ class ConsumerMembership:
             self.heartbeats.turn(now_ms)
 
     def _has_news(self) -> bool:
-        """Return whether the next heartbeat is not plain, and need not wait for the interval."""
+        """Return whether the member has something to report, so that the next heartbeat is due at once."""
         if self.state is _State.PREPARE_LEAVING:
             return False
         return self.state in (_State.JOINING, _State.ACKNOWLEDGING) or self._fields.has_changed(
@@ -439,7 +444,7 @@ class ConsumerMembership:
         self.wake_background()
 
     def end_heartbeats(self) -> None:
-        """Stop plain heartbeats, because there is something to report, or no coordinator."""
+        """Stop plain heartbeats, because the member has something to report or no coordinator."""
         if self._plain_for is None:
             return
         self._plain_for = None
@@ -476,7 +481,7 @@ class ConsumerMembership:
             return
         self.finder.answered()
         self._failures = 0
-        # The next heartbeat may be due before the next check, which was set while none was due.
+        # Check again at the next poll, because the next heartbeat may be due before the time that was set.
         self._next_check_ms = -math.inf
         self._member_id = answer.member_id or self._member_id
         self._epoch = answer.member_epoch
@@ -539,7 +544,7 @@ class ConsumerMembership:
 
     def _fenced(self, reason: str) -> None:
         if self.state is _State.PREPARE_LEAVING:
-            # The listener is releasing the partitions. There is nothing left to leave.
+            # The listener is still releasing the partitions, but the member need not leave any more.
             self._become(_State.UNSUBSCRIBED)
         else:
             self._become(_State.FENCED)
@@ -612,7 +617,7 @@ class ConsumerMembership:
         return False
 
     def reset_generation(self, error: BaseException, sent: Generation, why: str) -> None:
-        """See ``GroupMembership``. Only a heartbeat tells whether the member was removed."""
+        """See ``GroupMembership``. Only the response to a heartbeat shows whether the member was removed."""
         logger.debug("group %r: %s of %s was rejected: %r", self.settings.group_id, why, sent, error)
 
     def request_rejoin(self, reason: str) -> None:

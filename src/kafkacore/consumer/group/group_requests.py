@@ -84,7 +84,7 @@ class GroupRequests:
         what: Callable[[], str],
         when_polled: Callable[[], None] | None = None,
     ) -> T:
-        """Send a request, and repeat it after retriable errors, until it succeeds.
+        """Send a request until it succeeds. Retry it after retriable errors.
 
         Parameters
         ----------
