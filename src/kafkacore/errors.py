@@ -252,7 +252,7 @@ class CorruptRecordError(RetriableError, BrokerResponseError, errno=2, code_name
 
 
 class DecompressedTooLargeError(CorruptRecordError):
-    """The decompressed batch is larger than ``max_decompressed_size``. If it is valid, raise the limit."""
+    """The decompressed batch is larger than ``max_decompressed_size``. Raise this limit if necessary."""
 
 
 class OffsetOutOfRangeError(BrokerResponseError, errno=1, code_name="OFFSET_OUT_OF_RANGE"):

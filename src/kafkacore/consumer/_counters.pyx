@@ -118,7 +118,7 @@ cdef class FetchCounter:
 
 @cython.final
 cdef class ResponseTally:
-    """Adds up the bytes and records consumed from one response, and updates the sensors at its end."""
+    """Adds up the bytes and records consumed from one response, and finally updates the sensors."""
 
     cdef FetchCounter _counter
     cdef Py_ssize_t _parts_left

@@ -89,7 +89,7 @@ cdef class FetchMemory:
         self.waiting_parts += 1
 
     def part_is_done(self):
-        """Record that one partition is done: from now on, only returned records keep its bytes alive."""
+        """Record that one partition has been read: from now on, only returned records keep its bytes."""
         self.waiting_parts -= 1
 
     @property

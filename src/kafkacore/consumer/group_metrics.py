@@ -1,7 +1,7 @@
 """The metrics of a group member: joining, heartbeats, rebalances and commits.
 
-Names and meanings are those of kafka-python. The metrics of rebalances and callbacks, and those that end in
-``-total``, are those of Apache Kafka.
+Names and meanings are those of kafka-python. The metrics of rebalances and callbacks, and all metrics whose
+names end in ``-total``, are those of Apache Kafka.
 """
 
 from __future__ import annotations

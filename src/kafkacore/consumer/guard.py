@@ -93,7 +93,7 @@ class SingleOwnerGuard:
 
     @contextmanager
     def when_left(self, timeout_ms: float) -> Iterator[None]:
-        """Enter after the owner of the lock has left; raise an error if this takes over ``timeout_ms``.
+        """Enter when the owner of the lock has left; raise an error if it has not left in ``timeout_ms``.
 
         Raises
         ------

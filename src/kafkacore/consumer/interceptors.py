@@ -34,8 +34,8 @@ class ConsumerInterceptor:
         """Return the records that ``poll()`` or an iteration returns instead of ``records``.
 
         ``poll_arrow()`` creates no records and calls :meth:`on_consume_columns` instead. The positions
-        advance past the fetched records, whatever this method returns. If it raises, the next interceptor
-        gets the records that this one got.
+        advance past the fetched records, whatever this method returns. If this method raises an exception,
+        the next interceptor gets the same records as this interceptor.
         """
         return records
 

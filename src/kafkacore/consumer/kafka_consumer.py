@@ -74,8 +74,8 @@ class KafkaConsumer:
     clock:
         Source of time, for tests. If it is not the default clock, no heartbeat thread is started.
     **configs:
-        Consumer settings, such as ``bootstrap_servers`` and ``group_id``. docs/SETTINGS.md describes them
-        all; :data:`DEFAULT_CONFIG` holds the defaults.
+        Consumer settings, such as ``bootstrap_servers`` and ``group_id``. docs/reference/settings describes
+        all settings; :data:`DEFAULT_CONFIG` holds their defaults.
 
     Raises
     ------
@@ -92,8 +92,8 @@ class KafkaConsumer:
     -----
     The constructor waits for a broker, up to ``bootstrap_timeout_ms``. With ``api_version`` or
     ``bootstrap_timeout_ms=0`` the constructor does not connect. The first method that needs a broker then
-    connects. A method that needs a broker waits up to its ``timeout_ms``, or up to the setting
-    ``request_timeout_ms`` without one.
+    connects. A method that needs a broker waits up to its ``timeout_ms``. If no ``timeout_ms`` is given, the
+    method waits up to the setting ``request_timeout_ms``.
     """
 
     DEFAULT_CONFIG: ClassVar[dict[str, Any]] = dict(DEFAULTS)
@@ -184,8 +184,9 @@ class KafkaConsumer:
         ----------
         topics, pattern:
             Topic names, or a regular expression that is matched from the start of a topic name. Give one of
-            the two. The new subscription replaces the previous one. The broker matches a
-            :class:`SubscriptionPattern` against whole names, with ``group_protocol="consumer"``.
+            the two. The new subscription replaces the previous one. With ``group_protocol="consumer"``,
+            ``pattern`` may also be a :class:`SubscriptionPattern`, which the broker matches against whole
+            names.
         listener:
             Rebalance listener, whose methods :meth:`poll` calls when partitions are assigned, revoked or
             lost.
@@ -769,7 +770,7 @@ class KafkaConsumer:
         """Return the offset that the group has committed for a partition.
 
         While another thread is in a call, return the last offset that this consumer has committed or looked
-        up, if there is one for each partition.
+        up, if it has such an offset for each partition.
 
         Parameters
         ----------
@@ -995,7 +996,7 @@ class KafkaConsumer:
             self._heartbeat_thread.abandon(self._engine.client.close)
 
     def __reduce__(self) -> NoReturn:
-        refuse_copy(self, "its connections belong to this process; make one in each process")
+        refuse_copy(self, "its connections belong to this process; create one in each process")
 
     def __repr__(self) -> str:
         return (

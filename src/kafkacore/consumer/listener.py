@@ -30,7 +30,7 @@ class ConsumerRebalanceListener(ABC):
     def on_partitions_lost(self, lost: Collection[TopicPartition]) -> None:
         """Handle partitions that were lost: another consumer may already own them.
 
-        By default this calls :meth:`on_partitions_revoked`.
+        By default this method calls :meth:`on_partitions_revoked`.
         """
         self.on_partitions_revoked(lost)
 
@@ -54,7 +54,7 @@ class AsyncConsumerRebalanceListener(ABC):
     async def on_partitions_lost(self, lost: Collection[TopicPartition]) -> None:
         """Handle partitions that were lost: another consumer may already own them.
 
-        By default this awaits :meth:`on_partitions_revoked`.
+        By default this method awaits :meth:`on_partitions_revoked`.
         """
         await self.on_partitions_revoked(lost)
 

@@ -1,6 +1,6 @@
 """The metrics of a consumer's fetches, partitions and polls.
 
-Names and meanings are those of kafka-python. The metrics that end in ``-total``, and those of leads,
+Names and meanings are those of kafka-python. Metrics whose names end in ``-total``, and the metrics of leads,
 throttling, partitions and polls, follow Apache Kafka instead.
 """
 

@@ -10,13 +10,13 @@ class SubscriptionPattern:
     """A regular expression in RE2 syntax, for a subscription that the broker resolves.
 
     Pass it to :meth:`KafkaConsumer.subscribe` as ``pattern``. If you pass a ``str`` or a compiled pattern
-    instead, the consumer matches it.
+    instead, the consumer matches the topics.
 
     Parameters
     ----------
     pattern:
-        Regular expression that must match the whole name of a topic. The broker checks it: :meth:`poll
-        <KafkaConsumer.poll>` raises ``InvalidRegularExpressionError`` if it is invalid.
+        Regular expression that must match the whole name of a topic. The broker checks the expression. If the
+        expression is invalid, :meth:`poll <KafkaConsumer.poll>` raises ``InvalidRegularExpressionError``.
 
     Raises
     ------
@@ -27,7 +27,7 @@ class SubscriptionPattern:
 
     Notes
     -----
-    This is Java's ``org.apache.kafka.clients.consumer.SubscriptionPattern``. It needs the setting
+    This is Java's ``org.apache.kafka.clients.consumer.SubscriptionPattern``. This class needs the setting
     ``group_protocol="consumer"`` and Apache Kafka 4.0 or newer.
     """
 

@@ -109,8 +109,8 @@ class TopicPartitionState:
         #: The last offset that was committed or that the coordinator returned; ``None`` if it is unknown.
         self.committed: CommittedOffset | None = None
         self.paused = False
-        #: Whether the partition is about to be revoked. No more of its records are returned while its offset
-        #: is committed.
+        #: Whether the partition is about to be revoked. No records of the partition are returned while its
+        #: offset is being committed.
         self.pending_revocation = False
         self.high_watermark: int | None = None
         self.last_stable_offset: int | None = None
@@ -518,7 +518,7 @@ class SubscriptionState:
     ) -> bool:
         """Return whether ``position`` still awaits validation.
 
-        With ``leader_epoch``, the awaited validation must be that by the leader with this epoch.
+        If ``leader_epoch`` is given, the leader with this epoch must be the one that validates the position.
         """
         state = self._assignment.get(partition)
         return (

@@ -8,7 +8,7 @@ from kafkacore.clock import Clock
 
 
 class Timer:
-    """Timer that expires ``timeout_ms`` after its creation; if ``timeout_ms`` is ``None``, never."""
+    """Timer that expires ``timeout_ms`` after its creation, or never if ``timeout_ms`` is ``None``."""
 
     __slots__ = ("_clock", "_deadline_ms", "timeout_ms")
 

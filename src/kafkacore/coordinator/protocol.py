@@ -22,7 +22,7 @@ from kafkacore.wire import Cursor, Writer
 PROTOCOL_TYPE: Final = "consumer"
 #: Version in which subscriptions and assignments are encoded by default.
 LATEST_VERSION: Final = 3
-#: Generation of a member that has never had one, or whose subscription version has no such field.
+#: Generation of a member that has never had a generation, or whose subscription version lacks the field.
 NO_GENERATION: Final = -1
 
 Buffer = bytes | bytearray | memoryview

@@ -203,7 +203,7 @@ cdef int _enum(const Node *node, Cursor *cursor) noexcept nogil:
 
 # ---- Nested values -----------------------------------------------------------------------------------------
 cdef int _items(const Node *node, Cursor *cursor) noexcept nogil:
-    """Read an array or a map, which consists of blocks of items. An empty block is the end."""
+    """Read an array or a map, which consists of blocks of items. An empty block ends the array or map."""
     cdef int64_t count
     cdef int64_t size
     cdef int64_t empty = 0

@@ -1,7 +1,7 @@
 """Read a column of Avro values into Arrow columns.
 
 ``kafkacore.decode.avro_program`` compiles each schema to a program, which reads the rows of that schema.
-Confluent's serializers put a zero byte and the schema id in four bytes before each value.
+Confluent's serializers write a zero byte and a schema id of four bytes before each value.
 """
 
 cimport cython
@@ -23,7 +23,8 @@ from kafkacore.decode.decoder import ColumnTooLargeError
 
 cdef enum:
     FRAME_SIZE = 5
-    #: Maximum number of schemas that one reader keeps. A reader that has reached it drops all of them.
+    #: Maximum number of schemas that one reader keeps. A reader that has reached this number drops all its
+    #: schemas.
     MAX_PROGRAMS = 1000
     MAX_DECIMAL_DIGITS = 38
     # Maximum number of rows of an Arrow array with 32-bit offsets.
@@ -53,7 +54,7 @@ cdef class _Program:
         cdef Node *node
         cdef bytes blob
         cdef list nodes = list(specs)
-        # Read the attributes of each spec only once, because it may return other values the next time.
+        # Read each attribute of a spec only once, because a second read may return another value.
         cdef list children = [tuple(spec.children) for spec in nodes]
         cdef list ends = [tuple(spec.ends) for spec in nodes]
         count = len(nodes)

@@ -17,7 +17,7 @@ cdef enum:
     #: Initial capacity of a nested column, in values. The initial capacity of a top-level column is the
     #: number of rows.
     FIRST_CAPACITY = 64
-    #: Maximum nesting depth of a schema. It is limited because functions recurse for each level.
+    #: Maximum nesting depth of a schema. The depth is limited because functions recurse for each level.
     MAX_DEPTH = 200
 
 

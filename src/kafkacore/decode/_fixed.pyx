@@ -19,7 +19,7 @@ cdef enum:
 
 
 cdef class _View:
-    """A view that holds the buffer of an object until it is freed. For None, data is NULL and size 0."""
+    """A view that holds an object's buffer until the view is freed. For None, data is NULL and size 0."""
 
     cdef Py_buffer buffer
     cdef const uint8_t *data

@@ -22,8 +22,8 @@ from kafkacore.wire.memory cimport calloc, free, malloc
 cdef enum:
     # Maximum number of rows of an Arrow array with 32-bit offsets.
     MAX_ROWS = 0x7FFFFFFF
-    # Maximum nesting depth of a schema. It is limited because functions recurse for each level. json_schema
-    # has a lower limit.
+    # Maximum nesting depth of a schema. The depth is limited because functions recurse for each level.
+    # json_schema has a lower limit.
     MAX_DEPTH = 200
     # Maximum number of digits of a number in a date or time, so that the number fits into 64 bits.
     MAX_DIGITS = 18
@@ -127,13 +127,13 @@ cdef class JsonColumns:
         columns : list of pa.Array
             One array for each child of the root.
         malformed : pa.BooleanArray or None
-            Which rows are malformed. None means that no row is.
+            Which rows are malformed. None means that no row is malformed.
         reasons : list of tuple
             One tuple for each of the first malformed rows. It has the row number, whether the value is
             well-formed JSON, the name and type of the invalid field or None, and the position of the invalid
             value in bytes.
         found : pa.BooleanArray or None
-            Which rows contain a JSON object. None means that all rows do.
+            Which rows contain a JSON object. None means that all rows contain one.
 
         Raises
         ------

@@ -306,9 +306,9 @@ class _Compiler:
         if kind.kind != "record":
             return {"null": 0, "float": 4, "double": 8, "fixed": kind.size}.get(kind.kind, 1)
         if id(kind) not in self._sizes:
-            # Count one byte for a record inside of itself, so that the recursion ends. One byte is a correct
-            # minimum, because a record contains itself only through a union, array or map, each of which has
-            # at least one byte.
+            # Count one byte for a record inside of itself, so that the recursion ends. The minimum is
+            # correct: a record can contain itself only inside of a union, an array or a map, and each of
+            # these values has at least one byte.
             self._sizes[id(kind)] = 1
             least = sum(self._least(field.type) for field in kind.fields)
             self._sizes[id(kind)] = min(least, MAX_LEAST)

@@ -17,8 +17,8 @@ ArrowArray: TypeAlias = "pa.Array[Any]"
 ArrowField: TypeAlias = "pa.Field[Any]"
 #: Maximum number of characters of a malformed value to quote in a message. Values can be too long for a log.
 QUOTED_CHARACTERS = 100
-#: Default for the maximum memory of the columns of one call (1 GiB). If a batch exceeds it, the caller must
-#: split the batch. A single value that exceeds it counts as malformed.
+#: Default for the maximum memory of the columns of one call (1 GiB). If a batch exceeds this limit, the
+#: caller must split the batch. A single value that exceeds the limit counts as malformed.
 BATCH_BYTES = 1 << 30
 
 NO_REASONS: Mapping[int, str] = MappingProxyType({})

@@ -32,7 +32,7 @@ from kafkacore.decode.json_zones import Zones
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.text import parse_boolean
 
-#: Options of which only one value is supported: name → this value and its meaning.
+#: Options that support only one value: name → this value, and the restriction that follows from it.
 ONLY = {
     "allowComments": ("false", "comments are not supported"),
     "allowUnquotedFieldNames": ("false", "field names must be quoted"),
@@ -60,7 +60,7 @@ class JsonOptions:
         Whether strings may be enclosed in single quotes.
     enable_date_time_parsing_fallback:
         Whether dates and times that do not match their format are also read in the formats of Spark 2 and
-        older. ``None`` means that this applies only to types without a pattern.
+        older. ``None`` means that this fallback applies only to types without a pattern.
     """
 
     time_zone: str = "UTC"

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Option with the URL of the proxy. By default it is the proxy of the Kafka clients.
+#: Option with the URL of the proxy. The default is the proxy of the Kafka clients.
 PROXY_OPTION = "schema.registry.proxy.url"
 #: Timeout in seconds to connect, and to receive each part of a response.
 TIMEOUT_S = 10.0
@@ -50,8 +50,8 @@ RETRY_MS = 200.0
 MAX_ANSWER_BYTES = 8 * 1024 * 1024
 #: How long, in milliseconds, a missing schema is cached.
 ABSENT_MS = 30_000.0
-#: Maximum number of missing ids requested within :data:`ABSENT_MS`. Once it is reached, values with another
-#: unknown id count as malformed, and no request is sent.
+#: Maximum number of missing ids requested within :data:`ABSENT_MS`. Once this number is reached, values with
+#: another unknown id count as malformed, and no request is sent.
 MAX_ABSENT = 100
 #: OpenSSL's verification error code → what the user can do about the untrusted certificate.
 _REMEDIES = {
@@ -80,7 +80,7 @@ class RegistryOptions:
     urls:
         Addresses of the registry. They are tried in order.
     auth:
-        ``user:password`` for HTTP basic authentication. Messages never contain it.
+        ``user:password`` for HTTP basic authentication. Messages never contain this text.
     cafile:
         PEM file with the certificates to trust. ``None`` means the system's certificates.
     proxy_url:
@@ -145,7 +145,7 @@ def shared_registry(options: RegistryOptions) -> SchemaRegistry:
 
 
 def _proxy(url: str | None) -> Proxy | None:
-    """Return the proxy with this URL. Only a proxy needs the network code of the clients."""
+    """Return the proxy with this URL. Import the network code of the clients only if there is a proxy."""
     if url is None:
         return None
     from kafkacore.client.addresses import resolve_host

@@ -66,7 +66,7 @@ class HeartbeatSender(Protocol):
 
     @property
     def has_dropped_answer(self) -> bool:
-        """Whether the response to a heartbeat before the last :meth:`end` will not be reported."""
+        """Whether the last call of :meth:`end` discarded the response to a heartbeat in flight."""
 
     def due_ms(self, now_ms: float) -> float:
         """Return the milliseconds until :meth:`turn` has something to do; infinity if it has nothing."""
@@ -130,8 +130,8 @@ class InBandHeartbeatSender:
         self._in_flight = False
         self._condition = Condition()
         self._woken = False
-        #: Incremented by :meth:`begin` and :meth:`end`. A response to an earlier heartbeat changes no
-        #: deadline.
+        #: Number of calls of :meth:`begin` and :meth:`end`. A response to a heartbeat that was sent before
+        #: the last call changes no deadline.
         self._round = 0
 
     @property

@@ -15,8 +15,8 @@ from kafkacore.protocol.generated.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
 )
 
-#: Member epochs of the heartbeats that join and leave the group. The last one is that of a static member,
-#: whose partitions the group keeps for it.
+#: Member epochs of the heartbeats that join and leave the group. A static member leaves with the last epoch,
+#: so that the group keeps its partitions.
 JOIN_EPOCH: Final = 0
 LEAVE_EPOCH: Final = -1
 LEAVE_STATIC_EPOCH: Final = -2
@@ -25,10 +25,10 @@ TopicPartitionsById = Mapping[UUID, frozenset[int]]
 
 
 class LocalAssignment(NamedTuple):
-    """An assignment with a number that the member counts up whenever the broker returns another assignment.
+    """An assignment, with a number that grows whenever the broker returns another assignment.
 
-    The number distinguishes an assignment from an equal earlier one, which the member must acknowledge
-    again.
+    The number distinguishes the assignment from an equal earlier assignment, because the member must
+    acknowledge it again.
     """
 
     number: int = -1
@@ -49,7 +49,7 @@ class _Sent(NamedTuple):
 
 
 class HeartbeatFields:
-    """Remembers which fields the broker has received, and builds heartbeats with the others.
+    """Remembers which fields the broker has received, and builds heartbeats with the other fields.
 
     Parameters
     ----------
@@ -65,12 +65,12 @@ class HeartbeatFields:
     def reset(self) -> None:
         """Send all fields in the next heartbeat, because the last one may not have been received.
 
-        The broker answers a heartbeat with all fields with the assignment.
+        If a heartbeat contains all fields, the response contains the assignment.
         """
         self._sent = None
 
     def has_changed(self, current: LocalAssignment) -> bool:
-        """Return whether the next heartbeat has more to report than that the member is alive."""
+        """Return whether a field has changed that the next heartbeat must report."""
         return self._sent != self._fields(current)
 
     def _fields(self, current: LocalAssignment) -> _Sent:
@@ -116,7 +116,7 @@ class HeartbeatFields:
             ]
         before = None if sent is None else sent.pattern
         if fields.pattern != before:
-            # An empty pattern takes the subscription by pattern back.
+            # An empty pattern ends a subscription by pattern.
             request.subscribed_topic_regex = fields.pattern or ""
         self._sent = fields
         return request

@@ -46,7 +46,7 @@ class GroupJoin:
     Parameters
     ----------
     member:
-        Membership whose generation changes; it sends the requests.
+        Membership that sends the requests, and whose generation changes.
     rebalance:
         Builds the subscription that JoinGroup sends, and applies the assignment that the group returns.
     backoff:
@@ -104,7 +104,7 @@ class GroupJoin:
         return not self._is_wanted and self._future is None
 
     def is_in_flight(self) -> bool:
-        """Return whether JoinGroup is in flight. The broker reads no other request before it responds."""
+        """Return whether JoinGroup is in flight. The broker reads no other request until it has responded."""
         return self._future is not None and self._member.state is MemberState.PREPARING_REBALANCE
 
     def time_to_next_step_ms(self, now_ms: float) -> float:

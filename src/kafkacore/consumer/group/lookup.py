@@ -116,7 +116,7 @@ class CoordinatorFinder:
         answer = self._client.send(node, coordinator_request(self._key, self._key_type))
         found = answer.compose(self._on_answer)
         found.add_callbacks(self._on_found, self._on_failure)
-        # Set this last: after a Ctrl-C before the callbacks are added, nothing would reset it.
+        # Set this attribute last. If a Ctrl-C came before the callbacks were added, nothing would reset it.
         self._search = found
         return found
 

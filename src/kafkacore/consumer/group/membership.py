@@ -1,6 +1,7 @@
 """Interface of a group membership, independent of the group protocol.
 
-``ClassicMembership`` implements it for the classic protocol, ``ConsumerMembership`` for that of KIP-848.
+``ClassicMembership`` implements it for the classic protocol, ``ConsumerMembership`` for the protocol of
+KIP-848.
 """
 
 from __future__ import annotations
@@ -157,12 +158,12 @@ class GroupMembership(Protocol):
         """
 
     def generation_for_fetch(self) -> Generation:
-        """Return the member id and member epoch that OffsetFetch contains; none in the classic protocol."""
+        """Return the member id and epoch for OffsetFetch; ``NO_GENERATION`` in the classic protocol."""
 
     def is_rebalancing(self) -> bool:
-        """Return whether a rebalance is in progress, which ends when SyncGroup is answered.
+        """Return whether the member is waiting for the response to JoinGroup or SyncGroup.
 
-        Meanwhile nothing can be committed. In the protocol of KIP-848 there is no such time.
+        During this time nothing can be committed. In the protocol of KIP-848, the result is always false.
         """
 
     def reset_generation(self, error: BaseException, sent: Generation, why: str) -> None:

@@ -101,8 +101,8 @@ class NativeHeartbeatSender:
             if of_round == self._round:
                 on_answer(answer)
 
-        # A native heartbeat has no request timeout, so this limit detects a silent coordinator. It must do so
-        # before the session expires, because another coordinator can then continue the session.
+        # This limit detects a silent coordinator, because a native heartbeat has no request timeout. The
+        # limit does not exceed the session timeout, so that another coordinator can continue the session.
         silence_ms = min(session_timeout_ms, self._client.request_timeout_ms + interval_ms)
         if not self._client.begin_heartbeats(node, self._heartbeat, request, interval_ms, silence_ms, report):
             return False
@@ -154,7 +154,7 @@ class NativeHeartbeatSender:
 
         While heartbeats are native, a response counts even before it is read. The session also expires if a
         heartbeat is not answered within the request timeout, or if the connection was closed and a Ctrl-C
-        has kept the sender from learning of it.
+        discarded the notification.
         """
         if self._begun is not None:
             return self._in_band.session_expired(now_ms)

@@ -234,8 +234,8 @@ class OffsetCommits(GroupRequests):
             logger.debug("auto-commit of %s failed and will be retried: %s", Shown(offsets), error.__cause__)
             self._next_auto_commit_ms = self._clock.monotonic_ms() + self._config["retry_backoff_ms"]
         elif isinstance(error, errors.RebalanceInProgressError):
-            # Offsets of revoked partitions were committed before. The next automatic commit includes the
-            # partitions that are still assigned.
+            # Offsets of revoked partitions were committed before the revocation. The next automatic commit
+            # includes the partitions that are still assigned.
             logger.debug("auto-commit of %s failed because the group is rebalancing", Shown(offsets))
         else:
             logger.warning("auto-commit of %s failed: %s", Shown(offsets), error)

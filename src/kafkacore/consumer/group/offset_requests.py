@@ -24,11 +24,11 @@ logger = logging.getLogger(__name__)
 
 #: First version that identifies topics only by id (KIP-848).
 FIRST_VERSION_BY_ID = 10
-#: First OffsetFetch version with several groups per request (KIP-709), and first one with ``require_stable``
-#: (KIP-447).
+#: First OffsetFetch version whose requests can name several groups (KIP-709).
 _FIRST_VERSION_BY_GROUP = 8
+#: First OffsetFetch version with the field ``require_stable`` (KIP-447).
 _FIRST_VERSION_STABLE = 7
-#: First OffsetFetch version with a member epoch (KIP-848).
+#: First OffsetFetch version whose requests contain a member epoch (KIP-848).
 _FIRST_VERSION_WITH_EPOCH = 9
 _NO_OFFSET = -1
 #: Maximum number of partitions in a log line or message.
@@ -80,7 +80,7 @@ class Topics:
         return self._ids[name]
 
     def name_of(self, topic: Any) -> str:
-        """Return the topic name of an entry in a response, which has either the name or the id."""
+        """Return the topic name of an entry in a response. The entry has either the name or the id."""
         return topic.name or self._names.get(getattr(topic, "topic_id", ZERO_UUID), "")
 
 
@@ -208,7 +208,7 @@ def read_committed_response(
     Raises
     ------
     KafkaError
-        The error in the response. Its attribute ``retriable`` tells whether to repeat the request.
+        The error in the response. The attribute ``retriable`` shows whether to repeat the request.
     """
     answer = _of_group(message, group_id)
     if answer.error_code:

@@ -1,6 +1,6 @@
 """The consumer's part in rebalances of its group.
 
-It decides when to rejoin, builds the subscription, assigns partitions if this member is the leader,
+This module decides when to rejoin, builds the subscription, assigns partitions if this member is the leader,
 applies the assignment, and calls the listener in the right order. This is the rebalancing half of Kafka's
 ``ConsumerCoordinator``.
 """

@@ -64,11 +64,12 @@ class Reconciliation:
         self._on_partitions_removed = on_partitions_removed
         self._on_assignment_changed = on_assignment_changed
         self.commits: GroupCommits | None = None
-        #: Assignment that the member has, as it reports it to the broker.
+        #: Assignment that the member has and reports to the broker.
         self.current = NO_ASSIGNMENT
         #: Newest assignment that the broker has returned.
         self.target = NO_ASSIGNMENT
-        #: Names of the assigned topics, for the time after their metadata have been dropped.
+        #: Names of the assigned topics. A name is still needed after the metadata of its topic have been
+        #: dropped.
         self._names: dict[UUID, str] = {}
         #: Metadata version in which topic ids were last missing.
         self._asked_version: int | None = None
@@ -126,7 +127,7 @@ class Reconciliation:
         assert resolved is not None
         error = self._revoke_and_assign(resolved)
         if error is not None or self._resolved is not resolved:
-            # The listener, or the heartbeat thread meanwhile, has ended the membership.
+            # In the meantime, the listener or the heartbeat thread has ended the membership.
             self._resolved = None
             return False, error
         self.current, self._resolved = resolved, None
@@ -153,7 +154,7 @@ class Reconciliation:
         return True
 
     def _acknowledges_unresolved(self) -> bool:
-        """Return whether to acknowledge a new target of which only the current partitions have names."""
+        """Accept a new target if its resolved partitions are the current ones; return whether it is new."""
         if self.current.number == self.target.number:
             return False
         self.current = LocalAssignment(self.target.number, self.current.partitions)
@@ -199,7 +200,7 @@ class Reconciliation:
         self._assign(dict.fromkeys([*in_order, *wanted]))
         self._names = {topic_id: self._names[topic_id] for topic_id in resolved.partitions}
         logger.info(
-            "group %r: assigned %s, of which new: %s",
+            "group %r: assigned %s; newly assigned: %s",
             self._settings.group_id,
             listed(wanted),
             listed(self._undelivered),

@@ -30,7 +30,7 @@ class GroupSettings:
 
     @classmethod
     def of(cls, config: Config) -> GroupSettings:
-        """Return the settings of a consumer's configuration."""
+        """Return the settings of a group member from a consumer's configuration."""
         return cls(
             group_id=config["group_id"],
             group_instance_id=config["group_instance_id"],

@@ -1,6 +1,6 @@
 """The cooperative sticky assignor, which moves partitions in two rebalances.
 
-The first rebalance revokes them from the old owner, and the second rebalance assigns them to the new owner.
+The first rebalance revokes a partition from its old owner. The second rebalance assigns it to the new owner.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class GroupMember(NamedTuple):
 
 
 class TopicsOfGroup:
-    """The methods of kafka-python's cluster metadata that its assignors use."""
+    """The methods of kafka-python's cluster metadata that kafka-python's assignors use."""
 
     def __init__(self, partitions: Partitions) -> None:
         self._partitions = partitions
@@ -107,7 +107,7 @@ class KafkaPythonAssignor(PartitionAssignor):
     def assign(
         self, partitions: Partitions, subscriptions: Mapping[str, Subscription]
     ) -> dict[str, Assignment]:
-        """Call ``inner`` to assign the partitions. Members missing in its result get no partitions."""
+        """Call ``inner`` to assign the partitions. Members missing in the result get no partitions."""
         members = [
             GroupMember(member, sub.group_instance_id, _metadata_of(sub))
             for member, sub in subscriptions.items()

@@ -85,7 +85,7 @@ def common_protocol(assignors: Sequence[PartitionAssignor]) -> RebalanceProtocol
     Raises
     ------
     KafkaConfigurationError
-        If no protocol is supported by all of them.
+        If the assignors have no rebalance protocol in common.
     """
     shared = set(RebalanceProtocol)
     for assignor in assignors:

@@ -24,8 +24,8 @@ class GeneralAssignment:
 
     Members are numbered in the order of their ids. ``_fewest_first`` is a sorted list with one integer per
     member: the member's partition count times the number of members, plus the member's number. The first
-    entry is the member with the fewest partitions. If several members have equally few, the entry is the one
-    with the lowest id.
+    entry is the member with the fewest partitions. Of several members with equally few partitions, the member
+    with the lowest id comes first.
     """
 
     def __init__(

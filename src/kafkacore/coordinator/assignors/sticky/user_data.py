@@ -16,7 +16,7 @@ from kafkacore.wire import Cursor, Writer
 
 
 class MemberData(NamedTuple):
-    """Partitions that a member owned, and the generation in which it owned them; -1 if unknown."""
+    """Partitions that a member owned, and the generation of that assignment, which is -1 if unknown."""
 
     partitions: Sequence[TopicPartition] = ()
     generation: int = NO_GENERATION
