@@ -101,7 +101,7 @@ class Reporter:
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], has_sum: bool = True) -> None:
     """Print a table to standard output: with lines on a terminal, as plain columns in a pipe.
 
-    The first column is text, the others are numbers. With ``has_sum``, the last row is the sum.
+    The first column is text. All other columns are numbers. With ``has_sum``, the last row is the sum.
     """
     if sys.stdout.isatty() and _has_rich():
         from rich import box

@@ -115,8 +115,8 @@ def resolve_host(host: str, port: int) -> list[str]:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except ValueError as error:
-        # Python raises ValueError for an invalid name, such as one with an empty label or a NUL, but callers
-        # expect OSError.
+        # Python raises ValueError for an invalid name, such as a name with an empty label or a NUL, but
+        # callers expect OSError.
         raise OSError(f"{host[:MAX_HOST_NAME]!r} is not a valid host name") from error
     addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
     family = ":" in addresses[0]

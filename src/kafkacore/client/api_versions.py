@@ -40,7 +40,7 @@ def should_client_throttle(api_key: ApiKey, version: int) -> bool:
 
 
 def api_versions_request(request_version: int) -> ApiVersionsRequest:
-    """Create the first request of a connection. Since version 3, it names the client software (KIP-511)."""
+    """Create the first request of a connection. From version 3, it names the client software (KIP-511)."""
     if request_version < 3:
         return ApiVersionsRequest()
     try:
@@ -83,13 +83,13 @@ class NodeApiVersions:
         return broker_version({api_key: newest for api_key, (_, newest) in self._ranges.items()})
 
     def supported_range(self, api_key: ApiKey) -> tuple[int, int] | None:
-        """Return the oldest and the newest version of an API; ``None`` if the broker does not support it."""
+        """Return the oldest and newest version of an API; ``None`` if the broker does not support the API."""
         return self._ranges.get(api_key)
 
     def latest_usable_version(
         self, request: type[RequestMessage[Any]], max_version: int | None = None
     ) -> int:
-        """Return the newest version of a request that both sides support.
+        """Return the newest version of a request that the broker and the client support.
 
         Parameters
         ----------
@@ -101,7 +101,7 @@ class NodeApiVersions:
         Raises
         ------
         UnsupportedVersionError
-            The broker does not support the API, or broker and client have no version of it in common.
+            The broker does not support the API, or broker and client have no version in common.
         """
         known = self._usable.get((request, max_version))
         if known is not None:

@@ -36,7 +36,7 @@ def bootstrap_client(
     ----------
     config:
         Settings that :func:`kafkacore.client.config.resolve` returned. After the first connection
-        ``api_version`` holds the release of the broker, unless it was given.
+        ``api_version`` holds the release of the broker, unless the user has set ``api_version``.
     clock:
         Clock of the client.
     topic_expiry_ms:

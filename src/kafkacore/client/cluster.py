@@ -152,7 +152,7 @@ class Cluster:
         return self._partitions.get(tp)
 
     def online_node(self, tp: TopicPartition, node_id: int) -> Node | None:
-        """Return the node; ``None`` if it is unknown or its replica of the partition is offline."""
+        """Return the node; ``None`` if the node is unknown or its replica of the partition is offline."""
         partition = self.partition(tp)
         if partition is not None and node_id in partition.offline_replica_ids:
             return None

@@ -46,7 +46,7 @@ class ClusterMetadata:
         return self._cluster.node_by_id(broker_id)
 
     def topics(self, exclude_internal_topics: bool = True) -> set[str]:
-        """Return the topics that the client uses, or all topics if it has requested them all."""
+        """Return the topics that the client uses, or all topics if the client has requested all topics."""
         found = set(self._cluster.topics)
         return found - self._cluster.internal_topics if exclude_internal_topics else found
 
@@ -75,12 +75,12 @@ class ClusterMetadata:
         return None if found is None else found.leader_id
 
     def leader_epoch_for_partition(self, partition: TopicPartition, /) -> int | None:
-        """Return the epoch of the leader: -1 if it is unknown, ``None`` if the partition is unknown."""
+        """Return the leader epoch: -1 if the epoch is unknown, ``None`` if the partition is unknown."""
         found = self._cluster.partition(partition)
         return None if found is None else found.leader_epoch
 
     def partitions_for_broker(self, broker_id: int, /) -> set[TopicPartition] | None:
-        """Return the partitions that a broker leads; ``None`` if it leads none or is unknown."""
+        """Return the partitions that a broker leads; ``None`` if there are none or the broker is unknown."""
         led = {
             partition
             for topic in self._cluster.topics

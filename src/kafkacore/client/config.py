@@ -192,11 +192,11 @@ CLIENT_SETTINGS: Final = table(
             "Maximum size of a response, in bytes. The client closes the connection if a response is "
             "larger."),
     setting("receive_buffer_bytes", -1, buffer_size,
-            "Size of the socket's receive buffer (`SO_RCVBUF`), in bytes. -1 leaves it to the "
-            "operating system."),
+            "Size of the socket's receive buffer (`SO_RCVBUF`), in bytes. With -1, the operating "
+            "system chooses the size."),
     setting("send_buffer_bytes", -1, buffer_size,
-            "Size of the socket's send buffer (`SO_SNDBUF`), in bytes. -1 leaves it to the "
-            "operating system."),
+            "Size of the socket's send buffer (`SO_SNDBUF`), in bytes. With -1, the operating "
+            "system chooses the size."),
     setting("api_version", None, api_version,
             "Version of the brokers. The client negotiates versions with each broker anyway. If a "
             "version is given, the constructor does not wait for a broker. If none is given, "
@@ -217,7 +217,7 @@ CLIENT_SETTINGS: Final = table(
             "First word of the names of metric groups, such as `producer` in `producer-metrics`."),
     setting("selector", None, selector,
             "System call with which the client waits for sockets: `selectors.EpollSelector` or "
-            "`selectors.PollSelector`. The default is epoll where the system has it."),
+            "`selectors.PollSelector`. The default is epoll if the operating system supports it."),
     setting("kafka_client", None, without_effect,
             "Accepted so that programs for kafka-python run. It has no effect."),
     setting("socket_options", [(6, 1, 1)], socket_options,

@@ -84,10 +84,12 @@ class ClientConfig(TypedDict, total=False):
     """Maximum size of a response, in bytes. The client closes the connection if a response is larger."""
 
     receive_buffer_bytes: int | None
-    """Size of the socket's receive buffer (`SO_RCVBUF`), in bytes. -1 leaves it to the operating system."""
+    """Size of the socket's receive buffer (`SO_RCVBUF`), in bytes. With -1, the operating system chooses
+    the size."""
 
     send_buffer_bytes: int | None
-    """Size of the socket's send buffer (`SO_SNDBUF`), in bytes. -1 leaves it to the operating system."""
+    """Size of the socket's send buffer (`SO_SNDBUF`), in bytes. With -1, the operating system chooses the
+    size."""
 
     api_version: tuple[int, ...] | list[int] | str | None
     """Version of the brokers. The client negotiates versions with each broker anyway. If a version is
@@ -113,7 +115,7 @@ class ClientConfig(TypedDict, total=False):
 
     selector: type[selectors.BaseSelector] | None
     """System call with which the client waits for sockets: `selectors.EpollSelector` or
-    `selectors.PollSelector`. The default is epoll where the system has it."""
+    `selectors.PollSelector`. The default is epoll if the operating system supports it."""
 
     kafka_client: object
     """Accepted so that programs for kafka-python run. It has no effect."""

@@ -90,7 +90,8 @@ class ClusterConnectionStates:
         self._setup_timeout = setup_timeout
         self._resolver = resolver
         self._nodes: dict[int, NodeConnection] = {}
-        #: Nodes whose connections are being established. With this set, it is cheap to check their timeouts.
+        #: Nodes whose connections are being established. The set makes it cheap to check the timeouts of
+        #: these connections.
         self._preparing: set[int] = set()
 
     # ---- Transitions ---------------------------------------------------------------------------------------

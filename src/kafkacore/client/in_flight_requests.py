@@ -27,7 +27,7 @@ class InFlightRequests:
         #: Lower bound of the deadlines of all requests. Responses do not update the bound. It is computed
         #: again only when this time is reached, which is rare.
         self._no_expiry_before_ms = math.inf
-        #: Number of requests that expect no response. Each is complete once it is written.
+        #: Number of requests that expect no response. Such a request is complete once it is written.
         self.unanswered_count = 0
         #: Number of nodes that have requests in flight and are below the limit.
         self._open_count = 0

@@ -51,8 +51,8 @@ class Metadata:
     metadata_max_age_ms:
         Age, in milliseconds, at which the metadata is refreshed without any other reason.
     topic_expiry_ms:
-        Time, in milliseconds, after which a topic is dropped if :meth:`add_topic` has not been called for it
-        again. ``None`` keeps all topics; only producers set a time.
+        Time, in milliseconds, after which a topic is dropped if :meth:`add_topic` has not been called for the
+        topic again. ``None`` keeps all topics; only producers set a time.
     allow_auto_topic_creation:
         Whether a Metadata request may create missing topics.
     """
@@ -140,8 +140,8 @@ class Metadata:
         Parameters
         ----------
         reset_equivalent_backoff:
-            Whether to reset a back-off that grew because earlier responses contained nothing new. Set it if
-            there is a new reason for the update.
+            Whether to reset a back-off that grew because earlier responses contained nothing new. Set this
+            argument if there is a new reason for the update.
 
         Returns
         -------
@@ -170,7 +170,7 @@ class Metadata:
         return max(expires_ms, self.time_to_allow_update(now_ms))
 
     def time_to_allow_update(self, now_ms: float) -> float:
-        """Return the milliseconds until the back-off allows a request; 0 if it allows one now."""
+        """Return the milliseconds until the back-off allows a request; 0 if a request is allowed now."""
         return max(self._last_refresh_ms + self._backoff_ms - now_ms, 0.0)
 
     def new_metadata_request(self, now_ms: float) -> MetadataRequestAndVersion:

@@ -1,7 +1,7 @@
 """Send requests to brokers and receive their responses (Kafka's ``NetworkClient``).
 
-Only one thread may use a client. It blocks only in :meth:`NetworkClient.poll`, while the selector waits, and
-while it resolves host names.
+Only one thread may use a client. The client blocks only while the selector waits in
+:meth:`NetworkClient.poll`, and while host names are resolved.
 """
 
 from __future__ import annotations
@@ -318,8 +318,8 @@ class NetworkClient:
     def send(self, request: ClientRequest, now_ms: float) -> None:
         """Queue a request; the next polls write it to the socket.
 
-        The request is sent in the newest version that both sides support. If they have no version in common,
-        nothing is sent, and the next poll returns a response with ``version_mismatch``.
+        The request is sent in the newest version that client and broker support. If they have no version in
+        common, nothing is sent, and the next poll returns a response with ``version_mismatch``.
 
         Raises
         ------
@@ -470,8 +470,9 @@ class NetworkClient:
         if not self._aborted:
             return []
         completed = []
-        # Handle only the responses that are queued now. The next poll handles those that the callbacks add. A
-        # response is removed only after its callback has returned, so that Ctrl-C loses no response.
+        # Handle only the responses that are queued now. The next poll handles the responses that the
+        # callbacks add. A response is removed only after its callback has returned, so that Ctrl-C loses no
+        # response.
         for _ in range(len(self._aborted)):
             response_handling.complete(self._aborted[0])
             completed.append(self._aborted.popleft())

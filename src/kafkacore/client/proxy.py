@@ -3,7 +3,8 @@
 python-socks works with blocking sockets or asyncio, but a client must not block. The handshake of
 python-socks therefore runs on a stand-in for the proxy's socket, which raises :class:`_Blocked` where a
 blocking socket would wait. When the socket is ready, the handshake starts again, and the stand-in repeats the
-bytes that were already received and skips those that were already sent. A handshake has at most four steps.
+bytes that were already received and skips the bytes that were already sent. A handshake has at most four
+steps.
 """
 
 from __future__ import annotations

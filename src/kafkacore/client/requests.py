@@ -109,7 +109,8 @@ class ClientResponse:
     timed_out:
         Whether the connection was closed because a request timed out.
     version_mismatch:
-        Error if the request was not sent because the broker does not support it or a field of it.
+        Error if the request was not sent because the broker does not support the request or one of its
+        fields.
     authentication_error:
         Error if the connection was closed because the authentication failed.
     """

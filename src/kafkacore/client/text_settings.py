@@ -24,7 +24,7 @@ def typed(name: str, label: str, text: str, known: Mapping[str, Setting]) -> obj
     label:
         Name under which the user gave the setting, for the message.
     text:
-        The value. It never appears in the message, because it may be a secret.
+        The value. The message never contains the value, because it may be a secret.
     known:
         The settings of the client. The text of any other argument is returned unchanged.
 

@@ -15,8 +15,8 @@ from kafkacore.wire.memory cimport free, malloc
 cdef enum:
     # Maximum ratio of the memory that records keep alive to the size of the records.
     PIN_RATIO = 4
-    # Assumed minimum size of a response. Small responses share a read buffer, and each may keep the whole
-    # buffer alive.
+    # Assumed minimum size of a response. Small responses share a read buffer, and each response may keep the
+    # whole buffer alive.
     SMALLEST_MEMORY = 64 * 1024
     # A response counts as old after this many polls have checked it. Old responses are checked less often.
     LOOKS_WHILE_YOUNG = 3

@@ -39,7 +39,7 @@ cdef class RecordReader:
     topic, partition
         Topic and partition for the records.
     fetch_offset
-        Offset of the fetch request. The first batch may start before it.
+        Offset of the fetch request. The first batch may start before this offset.
     memory
         Memory of the response.
     is_for_user

@@ -244,7 +244,7 @@ cdef Py_ssize_t BODY_SIZE = (<TypeSlots *> ConsumerRecord).tp_basicsize - sizeof
 
 
 cdef ConsumerRecord new_record(RecordOrigin origin):
-    """Return a record in a free slot of ``origin``, which must have one. The caller sets the other fields."""
+    """Return a record in a free slot of ``origin``, which must exist. The caller sets the other fields."""
     cdef ConsumerRecord record = ConsumerRecord.__new__(ConsumerRecord)
     record.origin = origin
     record.index = origin.count

@@ -42,7 +42,7 @@ class CompletedFetch:
     data:
         The partition's data in the response. Its ``records`` are read without copying them.
     fetch_offset:
-        Offset of the fetch request. The first batch may start before it.
+        Offset of the fetch request. The first batch may start before this offset.
     version:
         Version of the response.
     options:
@@ -215,7 +215,7 @@ class CompletedFetch:
         Raises
         ------
         CorruptRecordError
-            If the next record or batch is corrupt. Records before it are returned first.
+            If the next record or batch is corrupt. All earlier records are returned first.
         RecordDeserializationError
             If a deserializer raised for the next record. The next call deserializes the same record again.
         """

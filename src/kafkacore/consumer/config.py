@@ -179,19 +179,19 @@ CONSUMER_SETTINGS: Final = table(
             "Maximum number of record bytes in the response to one fetch. A first batch that is larger is "
             "returned nevertheless, so that the consumer can make progress."),
     setting("fetch_max_wait_ms", 500, int32(0),
-            "How long a broker waits, in milliseconds, until it has `fetch_min_bytes`. It must be "
-            "less than `request_timeout_ms`."),
+            "How long a broker waits for `fetch_min_bytes`, in milliseconds. The time must be less than "
+            "`request_timeout_ms`."),
     setting("max_partition_fetch_bytes", 1_048_576, int32(1),
             "Maximum number of record bytes of one partition in the response to one fetch. A first batch "
-            "that is larger is returned nevertheless. Raise it together with `fetch_max_bytes` to load "
-            "large partitions faster."),
+            "that is larger is returned nevertheless. To load large partitions faster, raise this limit "
+            "together with `fetch_max_bytes`."),
     setting("max_poll_records", 500, int32(1),
-            "Maximum number of records that one call of `poll()` returns. It does not change how much is "
-            "fetched: the consumer keeps the other records for the next call. Use a lower value if the "
-            "program cannot process so many records within `max_poll_interval_ms`."),
+            "Maximum number of records that one call of `poll()` returns. This limit does not change how "
+            "much is fetched: the consumer keeps the other records for the next call. Use a lower value if "
+            "the program cannot process so many records within `max_poll_interval_ms`."),
     setting("consumer_timeout_ms", math.inf, _timeout,
             "How long a `for` loop over the consumer waits for the next record, in milliseconds, "
-            "before the loop ends. By default it waits without limit."),
+            "before the loop ends. By default the loop waits without limit."),
     setting("check_crcs", True, boolean,
             "Whether to verify the checksum of each batch. Without this check the consumer may return "
             "records that were damaged on the disk or in the network."),

@@ -53,22 +53,22 @@ class ConsumerConfig(ClientConfig, total=False):
     nevertheless, so that the consumer can make progress."""
 
     fetch_max_wait_ms: int
-    """How long a broker waits, in milliseconds, until it has `fetch_min_bytes`. It must be less than
+    """How long a broker waits for `fetch_min_bytes`, in milliseconds. The time must be less than
     `request_timeout_ms`."""
 
     max_partition_fetch_bytes: int
     """Maximum number of record bytes of one partition in the response to one fetch. A first batch that is
-    larger is returned nevertheless. Raise it together with `fetch_max_bytes` to load large partitions
-    faster."""
+    larger is returned nevertheless. To load large partitions faster, raise this limit together with
+    `fetch_max_bytes`."""
 
     max_poll_records: int
-    """Maximum number of records that one call of `poll()` returns. It does not change how much is fetched:
-    the consumer keeps the other records for the next call. Use a lower value if the program cannot process
-    so many records within `max_poll_interval_ms`."""
+    """Maximum number of records that one call of `poll()` returns. This limit does not change how much is
+    fetched: the consumer keeps the other records for the next call. Use a lower value if the program cannot
+    process so many records within `max_poll_interval_ms`."""
 
     consumer_timeout_ms: float
     """How long a `for` loop over the consumer waits for the next record, in milliseconds, before the loop
-    ends. By default it waits without limit."""
+    ends. By default the loop waits without limit."""
 
     check_crcs: bool
     """Whether to verify the checksum of each batch. Without this check the consumer may return records that

@@ -265,7 +265,8 @@ class ConsumerNetworkClient:
         timer:
             Limit of the wait.
         should_block:
-            Called just before waiting. If it returns ``False``, the poll does not wait.
+            Function that is called just before waiting. If the function returns ``False``, the poll does not
+            wait.
         disable_wakeup:
             Whether to ignore a :meth:`wakeup` in this poll, so that the next poll raises its error.
 

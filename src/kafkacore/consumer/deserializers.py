@@ -34,7 +34,7 @@ def deserialize_function(deserializer: object) -> Deserialize | None:
     """Return a function ``(topic, headers, data) → object`` for a deserializer.
 
     The deserializer is an object with a ``deserialize`` method, or a function of the data. As in
-    kafka-python, it is also called with ``None``, for a null key or a tombstone.
+    kafka-python, the deserializer is also called with ``None``, for a null key or a tombstone.
     """
     if deserializer is None:
         return None

@@ -13,7 +13,7 @@ from kafkacore.consumer.completed_fetch import CompletedFetch
 #: Safety factor, because the next records may be larger than the previous ones.
 MARGIN = 1.1
 #: Number of batches to add to the estimate, one at each end: the first batch may start before the position,
-#: and the last one may end after the end offset.
+#: and the last batch may end after the end offset.
 CUT_BATCHES = 2
 
 

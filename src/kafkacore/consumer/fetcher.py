@@ -78,8 +78,8 @@ class Fetcher:
     metrics:
         Metrics of responses and positions; ``None`` disables them.
     notice_new_leaders:
-        Called before each fetch. It stops fetching from partitions with a new leader until that leader has
-        confirmed that its log contains the position.
+        Function that is called before each fetch. The function stops fetching from partitions with a new
+        leader until that leader has confirmed that its log contains the position.
     """
 
     def __init__(
@@ -155,8 +155,8 @@ class Fetcher:
     ) -> list[tuple[Node, FetchRequestData]]:
         """Return the fetch of each node.
 
-        ``taken`` has the partitions whose buffered records are about to be collected, with the next offset of
-        each.
+        ``taken`` has the partitions whose buffered records are about to be collected, with the offset after
+        the buffered records of each partition.
         """
         self._notice_new_leaders()
         now_ms = self._clock.monotonic_ms()

@@ -29,8 +29,8 @@ class SingleOwnerGuard:
     the same.
 
     The heartbeat thread also takes a second, inner lock (:meth:`background`). The heartbeat thread holds the
-    inner lock only briefly, so an application thread that enters meanwhile waits. The owner releases the
-    inner lock while a user's callback runs (:meth:`released`).
+    inner lock only briefly, so an application thread that enters waits for it. The owner releases the inner
+    lock while a user's callback runs (:meth:`released`).
     """
 
     __slots__ = ("_depth", "_deputy", "_inner", "_lock", "_owner", "_pid", "is_closing")
@@ -146,8 +146,8 @@ class SingleOwnerGuard:
     def deputy(self) -> Iterator[bool]:
         """Enter as the owner on behalf of the application, without waiting.
 
-        The heartbeat thread calls this method. The context value is true if the thread has entered. An
-        application thread that calls the consumer meanwhile waits.
+        The heartbeat thread calls this method. The context value is true if the thread has entered. While the
+        heartbeat thread is the owner, an application thread that calls the consumer waits.
         """
         entered = self._lock.acquire(blocking=False)
         if not entered:

@@ -1,7 +1,7 @@
 """``with consumer.hold():`` keeps a consumer in its group while records take long to process.
 
-A hold pauses the assigned partitions and records which of them are revoked or lost meanwhile. Users of other
-clients call ``pause`` and ``resume`` themselves for this purpose.
+A hold pauses the assigned partitions and records which of them are revoked or lost during the hold. Users of
+other clients call ``pause`` and ``resume`` themselves for this purpose.
 """
 
 from __future__ import annotations

@@ -249,7 +249,8 @@ class KafkaConsumer:
         OffsetOutOfRangeError, NoOffsetForPartitionError
             If ``auto_offset_reset`` is ``none`` and a partition has no valid position.
         CorruptRecordError
-            If the next record or batch is corrupt. Every call raises it until :meth:`seek` skips the record.
+            If the next record or batch is corrupt. Every call raises this error until :meth:`seek` skips the
+            record.
         RecordDeserializationError
             If a deserializer raised an exception. The position stays at that record.
         GroupAuthorizationFailedError, FencedInstanceIdError, GroupMaxSizeReachedError
@@ -366,7 +367,8 @@ class KafkaConsumer:
 
         Within the block:
 
-        - All assigned partitions are paused. The end of the block resumes those that the block paused.
+        - All assigned partitions are paused. The end of the block resumes the partitions that the block
+          paused.
         - Heartbeats continue, and ``max_poll_interval_ms`` does not apply.
         - If the group rebalances, the heartbeat thread rejoins it, as :meth:`poll` would, and also runs the
           callbacks of the rebalance listener. To rejoin, the thread needs the GIL once within
@@ -628,7 +630,7 @@ class KafkaConsumer:
         """Return all topics that this client is authorized to see. Each call asks a broker.
 
         While another thread is in a call, return the topics in the consumer's metadata instead. These are the
-        topics of its subscription or assignment, or all topics if it subscribes to a pattern.
+        topics of the subscription or assignment. With a subscription to a pattern, they are all topics.
         """
         try:
             with self._guard:

@@ -13,7 +13,7 @@ from kafkacore.decode._builder cimport (
 from kafkacore.wire.primitives cimport MAX_VARLONG_SIZE, read_varlong
 
 cdef enum:
-    #: Maximum nesting depth of a value. Only values of a recursive schema can exceed it.
+    #: Maximum nesting depth of a value. Only values of a recursive schema can exceed this depth.
     MAX_DEPTH = 200
     #: Maximum number of items of an array whose items have zero bytes. The size of the value does not limit
     #: the number of such items.

@@ -174,7 +174,7 @@ cdef class AvroReader:
     cdef Py_buffer validity
     cdef Py_buffer offsets
     cdef Py_buffer data
-    # Whether the loop over the rows is running, without the GIL. Programs must not be added meanwhile.
+    # Whether the loop over the rows is running, without the GIL. Programs must not be added during the loop.
     cdef bint in_loop
     cdef int64_t start
     cdef int64_t count

@@ -1,4 +1,4 @@
-"""Translate an Arrow schema to the tree of nodes that describes it to the compiled JSON decoder."""
+"""Translate an Arrow schema to a tree of nodes, which describes the schema to the compiled JSON decoder."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ class Node(NamedTuple):
         The fields of a struct. The only child of a list is its element type. The children of a map are its
         key and value types.
     pattern:
-        Program of ``json_patterns`` that reads the dates or times. If it is empty, the default formats are
-        read.
+        Program of ``json_patterns`` that reads the dates or times. If the program is empty, the default
+        formats are read.
     """
 
     kind: int

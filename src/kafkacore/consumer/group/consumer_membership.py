@@ -73,9 +73,10 @@ class ConsumerMembership:
     released:
         Context manager that releases the consumer's lock while the listener runs.
     on_assignment_changed:
-        Called after the assignment has changed.
+        Function that is called after the assignment has changed.
     on_partitions_removed:
-        Called before partitions are revoked or lost, with the partitions and whether they are lost.
+        Function that is called before partitions are revoked or lost, with the partitions and whether they
+        are lost.
     heartbeats:
         Sends the plain heartbeats.
     metrics:

@@ -45,9 +45,10 @@ def new_membership(
     released:
         Context manager that releases the consumer's lock while a rebalance runs the user's callbacks.
     on_assignment_changed:
-        Called after the assignment has changed.
+        Function that is called after the assignment has changed.
     on_partitions_removed:
-        Called before partitions are revoked or lost, with the partitions and whether they are lost.
+        Function that is called before partitions are revoked or lost, with the partitions and whether they
+        are lost.
     heartbeats:
         Sends the heartbeats.
     metrics:

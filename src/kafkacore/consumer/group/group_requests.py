@@ -89,13 +89,13 @@ class GroupRequests:
         Parameters
         ----------
         send:
-            Creates and sends the request; called for each try.
+            Function that creates and sends the request. It is called for each attempt.
         timer:
             Deadline.
         what:
-            Returns the name of the operation, for the message of a timeout.
+            Function that returns the name of the operation, for the message of a timeout.
         when_polled:
-            Called when a response has arrived, or the time is up, before the result is used.
+            Function that is called when a response has arrived or the time is up, before the result is used.
 
         Raises
         ------

@@ -55,7 +55,7 @@ class HeartbeatSender(Protocol):
         session_timeout_ms:
             Time without a response after which the session counts as expired, in milliseconds.
         on_answer:
-            Called with each response or error, on the thread that polls the network.
+            Function that is called with each response or error, on the thread that polls the network.
         """
 
     def polled(self, deadline_ms: float) -> None:
@@ -74,8 +74,8 @@ class HeartbeatSender(Protocol):
     def read_due_ms(self, now_ms: float) -> float:
         """Return the milliseconds until the caller should read the next heartbeat response.
 
-        Reading it keeps the metrics current while the application does not poll. The result is infinity if
-        the caller's polls of the network read the responses, or if no response is expected.
+        Reading the response keeps the metrics current while the application does not poll. The result is
+        infinity if the caller's polls of the network read the responses, or if no response is expected.
         """
 
     def turn(self, now_ms: float) -> None:

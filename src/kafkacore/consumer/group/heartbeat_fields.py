@@ -63,7 +63,7 @@ class HeartbeatFields:
         self._sent: _Sent | None = None
 
     def reset(self) -> None:
-        """Send all fields in the next heartbeat, because the last one may not have been received.
+        """Send all fields in the next heartbeat, because the last heartbeat may not have been received.
 
         If a heartbeat contains all fields, the response contains the assignment.
         """

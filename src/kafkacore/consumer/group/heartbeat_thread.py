@@ -26,7 +26,7 @@ class HeartbeatThread:
     Parameters
     ----------
     guard:
-        Lock of the consumer. The thread holds it only while no application thread is in a call of the
+        Lock of the consumer. The thread holds the lock only while no application thread is in a call of the
         consumer.
     membership:
         Membership whose background work is run.

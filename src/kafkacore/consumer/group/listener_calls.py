@@ -50,7 +50,7 @@ class ListenerCalls:
             "on_partitions_lost": metrics.lost,
         }
         #: Whether a rebalance listener is running. The listener may use the consumer, but the consumer does
-        #: not rebalance meanwhile.
+        #: not rebalance during the call.
         self.is_running = False
         #: Partitions for which ``on_partitions_revoked`` or ``on_partitions_lost`` is running. If the
         #: listener causes another revocation, these partitions are not reported again.

@@ -1,7 +1,7 @@
 """Interface of a group membership, independent of the group protocol.
 
-``ClassicMembership`` implements it for the classic protocol, ``ConsumerMembership`` for the protocol of
-KIP-848.
+``ClassicMembership`` implements the interface for the classic protocol, ``ConsumerMembership`` for the
+protocol of KIP-848.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class GroupMembership(Protocol):
     def background_turn(self, now_ms: float) -> float:
         """Do the background work of a member on the heartbeat thread, under the inner lock of the consumer.
 
-        This neither waits nor calls any callback of the user.
+        The method neither waits nor calls any callback of the user.
 
         Returns
         -------

@@ -162,8 +162,8 @@ def fetch_request(
 ) -> RequestBuilder[OffsetFetchResponse]:
     """Return an OffsetFetch request for one group.
 
-    From version 9, the request contains the member id and member epoch of ``generation``, if it has them, so
-    that a member that was fenced gets no offsets (KIP-848).
+    From version 9, the request contains the member id and member epoch of ``generation``, if it has them. A
+    fenced member therefore gets no offsets (KIP-848).
 
     From version 7, the request requires stable offsets, because the offset of a pending transactional commit
     may still change. Kafka's consumer requires them for every isolation level, too.
