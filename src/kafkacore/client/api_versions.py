@@ -96,7 +96,7 @@ class NodeApiVersions:
         request:
             The class of the request.
         max_version:
-            Highest version that may be returned; ``None`` for the highest that the class has.
+            Highest version that may be returned; ``None`` for the highest version of the class.
 
         Raises
         ------

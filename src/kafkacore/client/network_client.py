@@ -57,10 +57,10 @@ class NetworkClient:
     reconnect_backoff_ms, reconnect_backoff_max_ms:
         First and longest pause between two attempts to connect to a node.
     send_buffer_bytes, receive_buffer_bytes:
-        Sizes of the socket buffers. -1 leaves them to the operating system.
+        Sizes of the socket buffers. With -1, the operating system chooses the size.
     request_timeout_ms:
-        Timeout of requests without a timeout of their own. The client closes the connection of a request that
-        times out.
+        Timeout of requests that have no timeout of their own. The client closes the connection of a request
+        that times out.
     connection_setup_timeout_ms, connection_setup_timeout_max_ms:
         First and longest time that a connection may take to become ready. The time grows with each failure.
     rebootstrap_trigger_ms:

@@ -40,7 +40,7 @@ class ClientRequest:
     version:
         Version of the message; -1 until the request is sent.
     max_version:
-        Highest version that may be used; ``None`` for the highest that the message has.
+        Highest version that may be used; ``None`` for the highest version of the message.
     callback:
         Function that ``NetworkClient.poll`` calls with the :class:`ClientResponse`.
     is_internal:

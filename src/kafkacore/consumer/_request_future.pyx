@@ -4,8 +4,9 @@
 No thread waits for this future, unlike for :class:`concurrent.futures.Future`. Instead the thread that owns
 the network client polls until the future is done. This is Kafka's ``RequestFuture``.
 
-The module is compiled for safety and not for speed. Python runs signal handlers only between bytecodes, so in
-compiled code a Ctrl-C cannot lose a listener, and two threads cannot be in this code at once.
+The module is compiled for safety and not for speed. Python runs signal handlers and switches threads only
+between bytecodes. In compiled code, a Ctrl-C therefore cannot lose a listener, and only one thread at a time
+can run this code.
 """
 
 cimport cython

@@ -54,7 +54,7 @@ class ConsumerEngine:
     config:
         All settings, already checked.
     client, metadata:
-        The network client that the consumer uses, not connected yet, and its metadata.
+        Network client that is not connected yet, and the metadata that it updates.
     clock:
         Source of time for every deadline.
     bootstrap_servers:

@@ -95,7 +95,7 @@ class FetchBuffer:
         skip: Callable[[TopicPartition], bool] = lambda partition: False,
         update_positions: bool = True,
     ) -> dict[TopicPartition, int]:
-        """Pass the fetches to ``take`` in order, until ``take`` returns ``False`` (it has enough records).
+        """Pass the fetches to ``take`` in order, until ``take`` has enough records and returns ``False``.
 
         Fetches of paused partitions, and of partitions for which ``skip`` is true, stay in the buffer.
 

@@ -1,7 +1,7 @@
 """The client's half of incremental fetch sessions (KIP-227).
 
 The broker remembers the partitions of a session. A request therefore names only partitions that are new,
-changed or removed, and a response contains only partitions that have something new. This is Kafka's
+changed or removed, and a response contains only partitions with new records or other changes. This is Kafka's
 ``FetchSessionHandler``.
 """
 

@@ -1,6 +1,6 @@
 """Keeps one fetch in flight to every broker that leads partitions to read, and returns the fetched records.
 
-The next fetch is sent before the records of the previous one are returned, so that network and application
+The next fetch is sent before the records of the previous fetch are returned, so that network and application
 work in parallel. This is Kafka's ``Fetcher`` and ``AbstractFetch``.
 """
 
@@ -145,7 +145,7 @@ class Fetcher:
             future.add_callbacks(
                 partial(self._on_response, node, session, data), partial(self._on_error, node, session, data)
             )
-            # Add the node to the pending nodes last, so that a Ctrl-C before this leaves no pending node
+            # Add the node to the pending nodes last. A Ctrl-C before this line then leaves no pending node
             # without a fetch in flight.
             self._pending_nodes.add(node.node_id)
         return len(requests)

@@ -61,8 +61,8 @@ class Decoder(Protocol):
         Raises
         ------
         ColumnTooLargeError
-            The columns would exceed the memory limit of the decoder, or one column would exceed the 2 GiB of
-            32-bit offsets. Decode fewer values at once.
+            The columns would exceed the memory limit of the decoder, or one column would exceed 2 GiB, the
+            limit of 32-bit offsets. Decode fewer values at once.
         """
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 
 def __getattr__(name: str) -> Any:
-    # In kafka-python, this package has KafkaConsumer. Import it here, because an import at the top is
+    # As in kafka-python, this package provides KafkaConsumer. An import at the top of this module would be
     # circular.
     if name == "KafkaConsumer":
         return import_module("kafkacore.consumer.kafka_consumer").KafkaConsumer

@@ -72,9 +72,9 @@ class ClassicMembership:
     client, metadata, subscriptions, clock:
         Objects that are shared with the other parts of the consumer.
     rebalance:
-        Builds the subscription and applies the assignment.
+        Object that builds the subscription and applies the assignment.
     heartbeats:
-        Sends heartbeats while there is a generation.
+        Sender of the heartbeats while the member has a generation.
     metrics:
         Metrics of the group.
     """

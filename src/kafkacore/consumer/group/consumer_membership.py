@@ -78,7 +78,7 @@ class ConsumerMembership:
         Function that is called before partitions are revoked or lost, with the partitions and whether they
         are lost.
     heartbeats:
-        Sends the plain heartbeats.
+        Sender of the plain heartbeats.
     metrics:
         Metrics of the group.
     """
@@ -545,7 +545,8 @@ class ConsumerMembership:
 
     def _fenced(self, reason: str) -> None:
         if self.state is _State.PREPARE_LEAVING:
-            # The listener is still releasing the partitions, but the member need not leave any more.
+            # The listener is still releasing the partitions. The member need not leave the group any more,
+            # because the broker has removed it.
             self._become(_State.UNSUBSCRIBED)
         else:
             self._become(_State.FENCED)

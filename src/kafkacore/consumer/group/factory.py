@@ -50,7 +50,7 @@ def new_membership(
         Function that is called before partitions are revoked or lost, with the partitions and whether they
         are lost.
     heartbeats:
-        Sends the heartbeats.
+        Sender of the heartbeats.
     metrics:
         Metrics of the group.
 

@@ -17,7 +17,7 @@ class Generation(NamedTuple):
     generation_id:
         Number of the generation, which increases with each rebalance; -1 without a generation.
     member_id:
-        Member id that the coordinator assigned; empty before that.
+        Member id that the coordinator assigned; empty if the coordinator has not assigned an id.
     protocol_name:
         Name of the assignor that the group uses.
     """

@@ -35,7 +35,7 @@ class GroupParts:
     client, metadata, subscriptions, clock:
         Objects that are shared with the other parts of the consumer.
     membership:
-        Provides the coordinator and the generation.
+        Membership that provides the coordinator and the generation.
     metrics:
         Metrics of the group.
     """
@@ -91,7 +91,7 @@ class GroupRequests:
         send:
             Function that creates and sends the request. It is called for each attempt.
         timer:
-            Deadline.
+            Timer that ends the retries.
         what:
             Function that returns the name of the operation, for the message of a timeout.
         when_polled:

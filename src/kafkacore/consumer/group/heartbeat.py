@@ -49,7 +49,7 @@ class HeartbeatSender(Protocol):
         node:
             The coordinator.
         request:
-            Heartbeat request of the generation, or of the member epoch.
+            Heartbeat request with the generation or the member epoch.
         interval_ms:
             Time between two heartbeats, in milliseconds.
         session_timeout_ms:

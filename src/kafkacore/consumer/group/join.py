@@ -48,7 +48,7 @@ class GroupJoin:
     member:
         Membership that sends the requests, and whose generation changes.
     rebalance:
-        Builds the subscription that JoinGroup sends, and applies the assignment that the group returns.
+        Object that builds the subscription for JoinGroup, and applies the assignment that the group returns.
     backoff:
         Backoff after a failure.
     """

@@ -28,7 +28,7 @@ class ListenerCalls:
     released:
         Context manager that releases the consumer's lock while the listener runs.
     clock, metrics:
-        Used to measure how long the listener's methods take.
+        Clock and metrics for the time that the listener's methods take.
     """
 
     def __init__(

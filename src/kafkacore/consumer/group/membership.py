@@ -16,8 +16,8 @@ from kafkacore.structs import ConsumerGroupMetadata, Node
 
 #: Interval at which the heartbeat thread checks for a response to a request in flight, in milliseconds.
 BACKGROUND_CHECK_MS: Final = 100.0
-#: Pauses of the heartbeat thread between two rounds of work in a ``consumer.hold()`` block, in milliseconds:
-#: normally, and while the member is joining the group.
+#: Pauses of the heartbeat thread between two rounds of work in a ``consumer.hold()`` block, in milliseconds.
+#: The second pause applies while the member is joining the group.
 HELD_CHECK_MS: Final = 500.0
 REJOIN_CHECK_MS: Final = 20.0
 #: Interval at which polls check the connection to the coordinator while the member has nothing to do, in

@@ -86,7 +86,7 @@ class Rebalance:
     on_assignment_changed:
         Function that is called after the assignment has changed.
     clock, metrics:
-        Used to measure how long the listener's methods take.
+        Clock and metrics for the time that the listener's methods take.
     """
 
     def __init__(

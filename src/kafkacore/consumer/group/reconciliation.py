@@ -36,7 +36,7 @@ class Reconciliation:
     metadata, subscriptions, clock, metrics:
         Objects that all parts of the consumer share.
     calls:
-        Calls the rebalance listener.
+        Object that calls the rebalance listener.
     on_partitions_removed:
         Function that is called with partitions before they are revoked or lost. The second argument is true
         if they are lost.

@@ -13,8 +13,8 @@ from kafkacore.structs import TopicPartition
 class RackInfo:
     """Racks of members and partitions.
 
-    The object is empty, and false, if racks make no difference: no member's rack has a replica, or every rack
-    has replicas of all partitions.
+    The object is empty, and therefore false, if racks make no difference. This is the case if no member's
+    rack has a replica, or if every rack has replicas of all partitions.
     """
 
     def __init__(self, partitions: Partitions, subscriptions: Mapping[str, Subscription]) -> None:
