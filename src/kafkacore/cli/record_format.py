@@ -14,7 +14,7 @@ from kafkacore.structs import printable
 if TYPE_CHECKING:
     from kafkacore import ConsumerRecord
 
-#: Function that returns the bytes of a field. Its arguments are the record and the text for null.
+#: Function that returns the bytes of a field. The arguments are the record and the text that replaces null.
 Field = Callable[["ConsumerRecord", bytes], bytes]
 
 _ESCAPES = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"0": b"\0"}

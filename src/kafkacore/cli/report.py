@@ -99,7 +99,7 @@ class Reporter:
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], has_sum: bool = True) -> None:
-    """Print a table to standard output: with lines on a terminal, as plain columns in a pipe.
+    """Print a table to standard output: with borders on a terminal, or as plain columns in a pipe.
 
     The first column is text. All other columns are numbers. With ``has_sum``, the last row is the sum.
     """

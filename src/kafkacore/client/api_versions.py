@@ -47,7 +47,7 @@ def api_versions_request(request_version: int) -> ApiVersionsRequest:
         ours = version("kafkacore")
     except PackageNotFoundError:
         ours = "unknown"
-    # The broker rejects a software version with any other character.
+    # Replace all other characters, because the broker rejects a software version that contains them.
     ours = re.sub(r"[^a-zA-Z0-9.-]", ".", ours).strip(".-") or "unknown"
     return ApiVersionsRequest(client_software_name="kafkacore", client_software_version=ours)
 

@@ -40,8 +40,8 @@ def bootstrap_client(
     clock:
         Clock of the client.
     topic_expiry_ms:
-        Time, in milliseconds, after which an unused topic is dropped from the metadata; ``None`` for never.
-        Only producers set a time.
+        Time, in milliseconds, after which an unused topic is dropped from the metadata; ``None`` keeps all
+        topics. Only producers set a time.
     selector, resolver:
         Replacements for sockets and DNS in tests.
 

@@ -28,7 +28,7 @@ class PartitionMetadata(NamedTuple):
     Attributes
     ----------
     leader_id, leader_epoch:
-        Leader and its epoch; -1 if the partition has none or the broker did not return a reliable value.
+        Leader and its epoch; -1 if the partition has no leader or the broker did not return a reliable value.
     """
 
     topic_partition: TopicPartition

@@ -253,7 +253,7 @@ class ClusterConnectionStates:
         return -math.inf if node is None else node.last_attempt_ms
 
     def setup_deadline_ms(self, node_id: int) -> float:
-        """Return the time at which the connection setup times out, or infinity if none is in progress."""
+        """Return the time at which the connection setup times out; infinity if no setup is in progress."""
         if not self.is_preparing(node_id):
             return math.inf
         node = self._nodes[node_id]

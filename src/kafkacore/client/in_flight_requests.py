@@ -45,7 +45,7 @@ class InFlightRequests:
             self._no_expiry_before_ms = deadline_ms
 
     def oldest(self, node_id: int) -> ClientRequest | None:
-        """Return the request to which the next response belongs; ``None`` if none is in flight."""
+        """Return the request to which the next response belongs; ``None`` if no request is in flight."""
         queue = self._by_node.get(node_id)
         return queue[0] if queue else None
 

@@ -244,7 +244,8 @@ class Metadata:
         with self._condition:
             if self._is_closed:
                 raise IllegalStateError("cannot update the metadata: the client is closed")
-            # The response does not cover updates that were requested after its request was sent.
+            # An update that was requested after this request was sent is still needed: the response does not
+            # cover it.
             self._need_partial_update = request_version < self._request_version
             if not is_partial:
                 self._need_full_update = request_version < self._full_request_version

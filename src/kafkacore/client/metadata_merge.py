@@ -21,7 +21,7 @@ RELIABLE_LEADER_EPOCHS_FROM = 9
 
 
 def nodes_in(response: MetadataResponse) -> tuple[Node, ...]:
-    """Return the brokers of a response without invalid addresses and without duplicate ids."""
+    """Return the brokers of a response. Leave out duplicate ids and brokers with an invalid address."""
     nodes = {
         broker.node_id: Node(broker.node_id, broker.host, broker.port, broker.rack)
         for broker in response.brokers

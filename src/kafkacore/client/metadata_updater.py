@@ -178,5 +178,5 @@ class MetadataUpdater:
             logger.log(level, "topic %r: %s", topic.name, error.message)
 
     def forget_request(self) -> None:
-        """Forget the request in flight, whose connection was closed, so that another can be sent."""
+        """Forget the request in flight, whose connection was closed, so that a new request can be sent."""
         self._in_progress = None

@@ -1,4 +1,4 @@
-"""Convert settings that are text, as in options of Spark and in properties files."""
+"""Convert settings that are given as text, such as Spark options and properties."""
 
 from __future__ import annotations
 

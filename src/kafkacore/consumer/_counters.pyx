@@ -71,7 +71,7 @@ cdef class FetchCounter:
         self._partitions = {}
 
     def response(self, double latency_ms, double throttle_ms, Py_ssize_t part_count):
-        """Record a response with ``part_count`` partitions; return the tally of its consumed records."""
+        """Record a response with ``part_count`` partitions, and return a tally for its records."""
         cdef double now_ms = self._monotonic_ms()
         self.latency.record(latency_ms, now_ms)
         self.throttle.record(throttle_ms, now_ms)
@@ -171,7 +171,7 @@ cdef class PollCounter:
     """
 
     cdef readonly Sensor between, idle_ratio
-    # Start of the last poll in monotonic milliseconds, or -1 before the first.
+    # Start of the last poll in monotonic milliseconds, or -1 before the first poll.
     cdef readonly double last_began_ms
     cdef object _monotonic_ms
     cdef double _since_last_ms
@@ -190,7 +190,7 @@ cdef class PollCounter:
         self.between.record(self._since_last_ms, now_ms)
 
     def ended(self):
-        """Record the end of a poll, whether it returned or raised."""
+        """Record the end of a poll, whether the poll returned or raised an error."""
         cdef double now_ms = self._monotonic_ms()
         cdef double length_ms = now_ms - self.last_began_ms
         cdef double all_ms = length_ms + self._since_last_ms

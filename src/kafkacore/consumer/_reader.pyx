@@ -129,7 +129,7 @@ cdef class RecordReader:
         return self.batch
 
     cpdef finish_batch(self):
-        """Move to the next batch, because all records of the current one have been read."""
+        """Move to the next batch, because all records of the current batch have been read."""
         cdef RecordBatch batch = self.batch
         if batch is None:
             return

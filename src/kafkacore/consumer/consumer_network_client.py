@@ -357,11 +357,11 @@ class ConsumerNetworkClient:
         self._wakeup_enabled = False
 
     def enable_wakeups(self) -> None:
-        """Undo :meth:`disable_wakeups`. A wakeup that came meanwhile takes effect now."""
+        """Undo :meth:`disable_wakeups`. A wakeup that came in between takes effect now."""
         self._wakeup_enabled = True
 
     def disconnect_async(self, node: Node) -> None:
-        """Close the connection to ``node`` in the next poll, which fails its requests."""
+        """Close the connection to ``node`` in the next poll. The requests to the node then fail."""
         self._pending_disconnects.append(node)
         self.client.wakeup()
 

@@ -248,7 +248,7 @@ class ConsumerEngine:
         end_offsets: Mapping[TopicPartition, int] | None = None,
         max_records: int | None = 0,
     ) -> F:
-        """Run the poll loop until ``collect`` returns enough or the time is up.
+        """Run the poll loop until ``collect`` returns enough records or the time is up.
 
         ``max_records`` is the maximum number of records that ``collect`` reads: ``None`` for no limit, 0 if
         ``collect`` does not move the positions. The value decides whether the next fetch may be sent before

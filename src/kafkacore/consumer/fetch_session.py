@@ -54,7 +54,7 @@ class FetchMetadata(NamedTuple):
         return FetchMetadata(self.session_id, 1 if self.epoch >= _MAX_EPOCH else self.epoch + 1)
 
     def next_closing_existing(self) -> FetchMetadata:
-        """Return metadata that close the session and request a new one in the same request."""
+        """Return metadata that close the session and request a new session in the same request."""
         return FetchMetadata(self.session_id, INITIAL_EPOCH)
 
 

@@ -556,7 +556,7 @@ class Columns:
 def _names_leader(data: FetchResponse.PartitionData) -> bool:
     """Return whether a broker that is not the leader names the current leader (KIP-951)."""
     if not data.error_code:
-        # Reading `current_leader` would create a default object for a message without the field.
+        # Do not read `current_leader`: for a message without the field, this would create an object.
         return False
     leader = data.current_leader
     return leader.leader_id >= 0 and leader.leader_epoch >= 0

@@ -124,8 +124,7 @@ class SingleOwnerGuard:
             self._owner = 0
             self._lock.release()
             if self._lock._is_owned() or self._inner._is_owned():  # type: ignore[attr-defined]
-                # Release the locks, which are still taken because a Ctrl-C arrived while they were being
-                # taken.
+                # Release the locks. A Ctrl-C that arrived while they were being taken has left them taken.
                 _release_all(self._inner)
                 _release_all(self._lock)
 

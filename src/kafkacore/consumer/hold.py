@@ -28,7 +28,7 @@ class Hold:
         self._held: frozenset[TopicPartition] = frozenset()
         self._revoked: frozenset[TopicPartition] = frozenset()
         self._lost: frozenset[TopicPartition] = frozenset()
-        #: Partitions that the block paused, to be resumed at its end.
+        #: Partitions that the block paused and that the end of the block resumes.
         self.paused: set[TopicPartition] = set()
 
     @property

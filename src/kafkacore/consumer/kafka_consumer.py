@@ -468,7 +468,7 @@ class KafkaConsumer:
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
         """Set the position of ``partitions`` (default: all assigned) to the first record.
 
-        The offset is looked up when it is needed, such as by the next :meth:`poll` or :meth:`position`.
+        The offset is looked up when it is needed, for example by the next :meth:`poll` or :meth:`position`.
 
         Raises
         ------
@@ -480,7 +480,7 @@ class KafkaConsumer:
     def seek_to_end(self, *partitions: TopicPartition) -> None:
         """Set the position of ``partitions`` (default: all assigned) to the end of the log.
 
-        The offset is looked up when it is needed, such as by the next :meth:`poll` or :meth:`position`.
+        The offset is looked up when it is needed, for example by the next :meth:`poll` or :meth:`position`.
 
         Raises
         ------

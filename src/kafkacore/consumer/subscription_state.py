@@ -219,7 +219,7 @@ class SubscriptionState:
         self._publish()
 
     def subscribe_from_pattern(self, topics: Iterable[str]) -> None:
-        """Subscribe to those of ``topics`` that match the pattern."""
+        """Subscribe to all of the ``topics`` that match the pattern."""
         self.subscription = {
             topic for topic in topics if self.pattern is not None and self.pattern.match(topic)
         }
@@ -266,7 +266,7 @@ class SubscriptionState:
             state.pending_revocation = partition in going
 
     def metadata_topics(self) -> set[str]:
-        """Return the topics of which metadata are fetched.
+        """Return the topics whose metadata are fetched.
 
         These are the subscribed topics, the topics of assigned partitions and, if this consumer leads the
         group, the topics of all members.

@@ -32,8 +32,8 @@ MessageT = TypeVar("MessageT", bound=Message)
 class Subscription(NamedTuple):
     """Topics to which a member subscribes, and partitions that it owns.
 
-    ``owned_partitions`` was added with version 1 (KIP-429), ``generation_id`` with 2 (KIP-792), and
-    ``rack_id`` with 3 (KIP-881). ``group_instance_id`` is not encoded; it is a separate field of the
+    ``owned_partitions`` was added with version 1 (KIP-429), ``generation_id`` with version 2 (KIP-792), and
+    ``rack_id`` with version 3 (KIP-881). ``group_instance_id`` is not encoded; it is a separate field of the
     JoinGroup response.
     """
 

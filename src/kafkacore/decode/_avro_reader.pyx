@@ -233,13 +233,13 @@ cdef class AvroReader:
         Returns
         -------
         tuple
-            The columns, and a bitmap of the malformed rows, or None if there are none. The attributes
-            ``first_bad`` and ``fault…`` describe the first malformed row.
+            The columns, and a bitmap of the malformed rows. The bitmap is None if no row is malformed. The
+            attributes ``first_bad`` and ``fault…`` describe the first malformed row.
 
         Raises
         ------
         ColumnTooLargeError
-            The columns exceed the memory limit or 32-bit offsets.
+            The columns exceed the memory limit or the limit of 32-bit offsets.
         ValueError
             The buffers are too short for the rows.
         """

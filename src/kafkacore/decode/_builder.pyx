@@ -278,8 +278,8 @@ cdef object _array(Builder *builder, kind):
     if count == 0:
         clear(builder)
         return pa.nulls(0, kind)
-    # A decoder with a bug may have left a child too short. Readers of the array would then read beyond the
-    # child's memory.
+    # Check the length of each child: after a bug in a decoder, a child may be too short, and readers of the
+    # array would read beyond the child's memory.
     if builder.kind == LIST and builder.children.count != builder.offsets[count]:
         raise ValueError(f"lists need {builder.offsets[count]} items, but there are {builder.children.count}")
     if builder.kind == STRUCT:

@@ -300,7 +300,7 @@ cdef int set_up(kj_node *node, description, int depth) except -1:
 
 
 cdef bint is_program(const uint8_t *program, int64_t size) noexcept:
-    """Return whether a pattern program has pairs of operation and argument and valid bracket lengths."""
+    """Return whether a pattern program consists of pairs of bytes and has valid bracket lengths."""
     cdef int64_t at = 0
     while at < size:
         if size - at < 2:

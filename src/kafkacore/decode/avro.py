@@ -152,7 +152,7 @@ class _AvroDecoder:
         self._fields[schema_id] = [field.name for field in fields_of(writer).fields]
 
     def _resolve(self, schema_id: int) -> None:
-        """Look up the schema with an id that the reader found, and add its compiled program to the reader."""
+        """Look up the schema for an id that the reader found, and add its program to the reader."""
         assert self._registry is not None, "only framed values have a schema id"
         writer, reason = self._registry.schema(schema_id)
         if writer is not None:

@@ -88,7 +88,7 @@ def compile_program(
     wanted:
         The columns.
     reader:
-        Another version of the schema (the reader's), which supplies aliases and defaults.
+        The reader's schema, which supplies aliases and defaults.
     strict:
         Whether a column that the writer's schema lacks is an error.
 
@@ -100,8 +100,8 @@ def compile_program(
     Raises
     ------
     KafkaConfigurationError
-        A column cannot be read from the writer's field of that name. Or ``strict`` is set, and the writer has
-        no field of that name.
+        A column cannot be read from the writer's field of the same name. Or ``strict`` is set, and the writer
+        has no field with the name of a column.
     """
     compiler = _Compiler(strict)
     try:

@@ -46,7 +46,7 @@ ANSWER_MS = 30_000.0
 ATTEMPTS = 3
 #: Backoff in milliseconds before the second attempt. The backoff doubles for each further attempt.
 RETRY_MS = 200.0
-#: Maximum size of a response.
+#: Maximum size of a response, in bytes.
 MAX_ANSWER_BYTES = 8 * 1024 * 1024
 #: How long, in milliseconds, a missing schema is cached.
 ABSENT_MS = 30_000.0

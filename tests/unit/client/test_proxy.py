@@ -98,7 +98,7 @@ def test_http_response_is_read_to_its_end() -> None:
         ("socks5://p:1", [b""], "Connection closed unexpectedly"),
         ("socks5://p:1", [CHOICE, SUCCEEDED, b"x"], None),
         ("http://p:1", [b"HTTP/1.1 403 Forbidden\x1b[31m\r\n\r\nbody"], r"403 Forbidden\\x1b\[31m"),
-        ("http://p:1", [b"HTTP/1.1 200 OK\r\n\r\nextra"], "more than its response"),
+        ("http://p:1", [b"HTTP/1.1 200 OK\r\n\r\nextra"], "more bytes than its response"),
         ("http://p:1", [b"x" * MAX_RESPONSE_BYTES], "Invalid status line"),
         ("http://p:1", [b""], "Invalid proxy response"),
     ],

@@ -147,7 +147,7 @@ class ClassicMembership:
         return self.state is MemberState.STABLE and self.join.is_settled and self.rebalance.topics.is_current
 
     def _step(self) -> bool:
-        """Do what can be done without waiting; return whether the member is active."""
+        """Do all work that is possible without waiting; return whether the member has its assignment."""
         self.rebalance.follow_metadata()
         if not self.finder.advance():
             return not self.join.is_needed() and self.state is MemberState.STABLE

@@ -119,7 +119,8 @@ class CommittedOffsets(GroupRequests):
                 logger.info("group %r has no committed offset for %s", self._group_id, Shown([tp]))
                 continue
             logger.info("group %r has committed %s", self._group_id, Shown({tp: offset}))
-            # The committing consumer may have seen a newer leader than this consumer.
+            # Record the epoch, because the committing consumer may have seen a newer leader than this
+            # consumer.
             self._metadata.update_last_seen_epoch_if_newer(tp, offset.leader_epoch)
             self._subscriptions.seek_unvalidated(tp, FetchPosition(offset.offset, offset.leader_epoch))
 

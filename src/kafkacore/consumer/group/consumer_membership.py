@@ -192,7 +192,7 @@ class ConsumerMembership:
         )
 
     def _step(self) -> None:
-        """Do what can be done without waiting.
+        """Do all work that is possible without waiting.
 
         Raises
         ------

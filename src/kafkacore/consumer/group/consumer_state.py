@@ -15,7 +15,7 @@ class ConsumerMemberState(Enum):
     JOINING = "joining"
     #: The member has a new target assignment, and commits offsets and calls the listener.
     RECONCILING = "reconciling"
-    #: The assignment is reconciled. The heartbeat that reports it to the broker is due.
+    #: The assignment is reconciled. The heartbeat that reports the assignment to the broker is due.
     ACKNOWLEDGING = "acknowledging"
     STABLE = "stable"
     #: The broker has removed the member. The next poll calls ``on_partitions_lost`` and joins again.

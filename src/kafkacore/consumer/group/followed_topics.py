@@ -43,7 +43,7 @@ class FollowedTopics:
     def follow(self) -> Cluster | None:
         """Match a pattern subscription against new metadata, and return the metadata.
 
-        Return ``None`` if the metadata are not new, or no topics are subscribed to.
+        Return ``None`` if the metadata are not new, or the consumer has no subscription.
         """
         version = self._metadata.update_version
         if version == self._followed_version or not self._subscriptions.has_auto_assigned_partitions():

@@ -125,7 +125,7 @@ class GroupRequests:
 
     def _poll_until(self, future: RequestFuture[T], timer: Timer) -> None:
         if timer.expired and not future.is_done():
-            # The request is sent even if no time is left.
+            # Send the request even if no time is left.
             self._client.transmit_sends()
         self._client.poll_until(future, timer)
 

@@ -17,8 +17,8 @@ from kafkacore.consumer.consumer_network_client import ConsumerNetworkClient
 from kafkacore.consumer.group_metrics import GroupMetrics, NoGroupMetrics
 from kafkacore.structs import Node
 
-#: Called with every heartbeat response, or with the error of a failed heartbeat. The response belongs to the
-#: request of :meth:`HeartbeatSender.begin`.
+#: Function that is called with every heartbeat response, or with the error of a failed heartbeat. The type of
+#: the response depends on the request that was passed to :meth:`HeartbeatSender.begin`.
 OnHeartbeat = Callable[[Any], None]
 
 
@@ -99,7 +99,7 @@ class HeartbeatSender(Protocol):
 
 
 class InBandHeartbeatSender:
-    """Sends heartbeats like other requests, for virtual clocks and where native heartbeats cannot be sent.
+    """Sends heartbeats like other requests, if the clock is virtual or native heartbeats are impossible.
 
     Parameters
     ----------

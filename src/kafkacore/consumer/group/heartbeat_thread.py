@@ -89,7 +89,7 @@ class HeartbeatThread:
         The thread never blocks on the network, so it stops at once unless the machine is overloaded.
         """
         self.stop()
-        # In a consumer.hold() block, the thread calls the listener, which may close the consumer on this very
+        # In a consumer.hold() block, the thread calls the listener, which may close the consumer on this
         # thread.
         thread = self._thread
         if thread is not None and thread.is_alive() and thread is not current_thread():

@@ -116,7 +116,7 @@ class OffsetCommits(GroupRequests):
             lambda: self._send_commit(offsets),
             timer,
             lambda: f"commit {Shown(offsets)}",
-            # Earlier commits have completed before this one, so call their callbacks first.
+            # Earlier commits have completed before this commit, so call their callbacks first.
             self.invoke_completed_callbacks,
         )
         self._interceptors.on_commit(offsets)

@@ -177,7 +177,7 @@ class Rebalance:
     def begin_to_prepare(self, generation: Generation) -> bool:
         """Stop returning records of partitions that will be revoked.
 
-        Return whether any partitions are assigned. The caller must then first commit their positions.
+        Return whether any partitions are assigned. If so, the caller must first commit their positions.
         """
         assigned = self._subscriptions.assigned_partitions()
         if not assigned or generation.was_reset():
@@ -270,8 +270,8 @@ class Rebalance:
     def lead(self, members: Sequence[JoinGroupResponse.JoinGroupResponseMember]) -> None:
         """Become the group's leader, and follow the metadata of all members' topics until the next rebalance.
 
-        A member whose subscription cannot be decoded counts as subscribed to nothing. That member gets no
-        partitions, and the other members get theirs as usual.
+        A member whose subscription cannot be decoded counts as a member without topics. That member gets no
+        partitions, and the other members get their partitions as usual.
         """
         self._members = {member.member_id: self._subscription_of(member) for member in members}
         self.is_leader = True

@@ -105,7 +105,7 @@ class Reconciliation:
 
     # ---- Reconciling -------------------------------------------------------------------------------------
     def step(self) -> tuple[bool, Exception | None]:
-        """Do what can be done without waiting.
+        """Do all work that is possible without waiting.
 
         Returns
         -------

@@ -25,7 +25,7 @@ class RebalanceProtocol(IntEnum):
 
 
 class PartitionRacks(NamedTuple):
-    """A partition with the racks of its replicas (KIP-881). ``racks`` is empty without broker racks."""
+    """A partition with the racks of its replicas (KIP-881). ``racks`` is empty if no broker has a rack."""
 
     partition: int
     racks: frozenset[str] = frozenset()

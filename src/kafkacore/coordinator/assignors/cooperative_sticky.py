@@ -35,7 +35,7 @@ class CooperativeStickyAssignor(AbstractStickyAssignor):
         self._unfinished_rounds = 0
 
     def supported_protocols(self) -> list[RebalanceProtocol]:
-        """Return both rebalance protocols, the cooperative one first."""
+        """Return both rebalance protocols, with the cooperative protocol first."""
         return [RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER]
 
     def subscription_user_data(self, topics: Collection[str]) -> bytes | None:

@@ -13,10 +13,10 @@ from kafkacore.structs import TopicPartition
 class Claims:
     """Partitions that the members owned, after contradicting claims have been resolved.
 
-    If two members claim a partition, the one with the later generation owns it. If both claims have the same
-    generation, neither member owns the partition, which is then ``contested``. Members are in the order of a
-    Java ``HashMap``. This order matters if several members own too many partitions: the first members keep
-    more. This is ``AbstractStickyAssignor.allSubscriptionsEqual``.
+    If two members claim a partition, the member with the later generation owns it. If both claims have the
+    same generation, neither member owns the partition, which is then ``contested``. Members are in the order
+    of a Java ``HashMap``. This order matters if several members own too many partitions: the first members
+    keep more. This is ``AbstractStickyAssignor.allSubscriptionsEqual``.
     """
 
     def __init__(
