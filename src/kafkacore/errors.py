@@ -152,7 +152,7 @@ class UnsupportedCodecError(KafkaError):
 class WakeupError(KafkaError):
     """``wakeup()`` was called on a consumer that waits in ``poll()`` or another method.
 
-    Catch it to end a loop.
+    Catch this error to end a loop.
     """
 
 
@@ -180,7 +180,7 @@ class SilentTlsPeerError(RetriableError, SslAuthenticationError):
 
 # ---- Bytes from outside that break a rule ----------------------------------------------------------------
 class KafkaProtocolError(KafkaError):
-    """A peer sent bytes that break Kafka's protocol. Check that the port is one of a Kafka broker."""
+    """A peer sent bytes that break Kafka's protocol. Check that the port belongs to a Kafka broker."""
 
 
 class MalformedMessageError(KafkaProtocolError):
@@ -530,7 +530,7 @@ class PolicyViolationError(BrokerResponseError, errno=44, code_name="POLICY_VIOL
 class OutOfOrderSequenceNumberError(BrokerResponseError, errno=45, code_name="OUT_OF_ORDER_SEQUENCE_NUMBER"):
     """The broker expected another sequence number: records before this batch are missing.
 
-    The producer can no longer guarantee the order. Close it and create a new one.
+    The producer can no longer guarantee the order. Close it and create a new producer.
     """
 
 
@@ -549,7 +549,7 @@ class InvalidTxnStateError(BrokerResponseError, errno=48, code_name="INVALID_TXN
 class InvalidProducerIdMappingError(BrokerResponseError, errno=49, code_name="INVALID_PRODUCER_ID_MAPPING"):
     """The transactional id is now mapped to another producer id.
 
-    Close the producer and create a new one.
+    Close the producer and create a new producer.
     """
 
 
@@ -566,7 +566,7 @@ class ConcurrentTransactionsError(
 class TransactionCoordinatorFencedError(
     BrokerResponseError, errno=52, code_name="TRANSACTION_COORDINATOR_FENCED"
 ):
-    """The coordinator of the transaction was replaced by a newer one. Only brokers receive this error."""
+    """A newer coordinator has taken over the transaction. Only brokers receive this error."""
 
 
 class TransactionalIdAuthorizationFailedError(
@@ -640,7 +640,7 @@ class DelegationTokenAuthorizationFailedError(
 
 
 class DelegationTokenExpiredError(BrokerResponseError, errno=66, code_name="DELEGATION_TOKEN_EXPIRED"):
-    """The delegation token has expired. Create a new one."""
+    """The delegation token has expired. Create a new token."""
 
 
 class InvalidPrincipalTypeError(BrokerResponseError, errno=67, code_name="INVALID_PRINCIPAL_TYPE"):
@@ -658,7 +658,7 @@ class GroupIdNotFoundError(BrokerResponseError, errno=69, code_name="GROUP_ID_NO
 class FetchSessionIdNotFoundError(
     RetriableError, BrokerResponseError, errno=70, code_name="FETCH_SESSION_ID_NOT_FOUND"
 ):
-    """The broker no longer has the fetch session. The client starts a new one."""
+    """The broker no longer has the fetch session. The client starts a new session."""
 
 
 class InvalidFetchSessionEpochError(
@@ -723,7 +723,7 @@ class GroupMaxSizeReachedError(BrokerResponseError, errno=81, code_name="GROUP_M
 
 
 class FencedInstanceIdError(BrokerResponseError, errno=82, code_name="FENCED_INSTANCE_ID"):
-    """Another consumer has the same ``group_instance_id``. Give each member a different one."""
+    """Another consumer has the same ``group_instance_id``. Give each member a different id."""
 
 
 class EligibleLeadersNotAvailableError(
@@ -747,7 +747,7 @@ class GroupSubscribedToTopicError(BrokerResponseError, errno=86, code_name="GROU
 
 
 class InvalidRecordError(BrokerResponseError, errno=87, code_name="INVALID_RECORD"):
-    """The broker refuses a record, such as one without a key for a compacted topic.
+    """The broker refuses a record, such as a record without a key for a compacted topic.
 
     The message has the reason.
     """
@@ -926,7 +926,7 @@ class FencedStateEpochError(BrokerResponseError, errno=124, code_name="FENCED_ST
 
 
 class InvalidVoterKeyError(BrokerResponseError, errno=125, code_name="INVALID_VOTER_KEY"):
-    """The key of the voter differs from that of the receiving replica.
+    """The key of the voter differs from the key of the receiving replica.
 
     Only controllers receive this error.
     """

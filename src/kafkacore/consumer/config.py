@@ -283,7 +283,8 @@ def resolve(given: Mapping[str, object]) -> Config:
     if not config["request_timeout_ms"] < config["connections_max_idle_ms"]:
         raise KafkaConfigurationError(
             f"connections_max_idle_ms={config['connections_max_idle_ms']} must be larger than "
-            f"request_timeout_ms={config['request_timeout_ms']}: a connection is idle during a request"
+            f"request_timeout_ms={config['request_timeout_ms']}: a connection is idle while it waits for "
+            "a response"
         )
     if config["group_id"] is None:
         if config["group_instance_id"] is not None:

@@ -308,7 +308,7 @@ class ConsumerEngine:
                 return found
 
     def _fetch_ahead(self, max_records: int | None, end_offsets: Mapping[TopicPartition, int] | None) -> bool:
-        """Send the next fetch before decoding the last buffered records, to let the broker work meanwhile."""
+        """Send the next fetch before decoding the last buffered records, so that the broker is not idle."""
         if max_records == 0 or not self.fetcher.send_ahead(max_records, end_offsets):
             return False
         self.client.transmit_sends()
