@@ -1,4 +1,4 @@
-"""The two sparse indexes of a segment: offset to position, and timestamp to offset.
+"""The two sparse indexes of a segment. One maps offsets to positions, the other maps timestamps to offsets.
 
 Only the newest entries are kept in memory. A binary search reads about a dozen entries from the page cache.
 
@@ -19,7 +19,7 @@ from kafkacore.broker.log.log_structs import OffsetPosition, TimestampOffset
 from kafkacore.errors import CorruptRecordError
 
 MAX_RELATIVE_OFFSET = 2**31 - 1
-#: Timestamp of a record that has none.
+#: Value of the timestamp of a record without a timestamp.
 NO_TIMESTAMP = -1
 
 OFFSET_ENTRY = struct.Struct(">ii")
@@ -28,19 +28,19 @@ TIME_ENTRY = struct.Struct(">qi")
 cdef enum:
     OFFSET_ENTRY_SIZE = 8
     TIME_ENTRY_SIZE = 12
-    # Entries per read of the file, which cover at least 2 MiB of batches.
+    # Number of entries that one read of the file returns. They cover at least 2 MiB of batches.
     WINDOW_ENTRIES = 512
-    # Maximum number of entries in memory, which cover 1 MiB of batches of 16 KiB.
+    # Maximum number of entries in memory. They cover 1 MiB if each batch has 16 KiB.
     MAX_WAITING = 64
 
 
 @cython.final
 cdef class IndexFile:
-    """A file of entries of fixed size, created on first use.
+    """An index file with entries of fixed size. The file is created on first use.
 
-    The newest entries stay in memory until there are many or the segment is closed, because a write per batch
-    would take as long as writing the batch itself. If the process dies, these entries are lost, and the next
-    start uses the entries before them or rebuilds the index.
+    The newest entries stay in memory until there are 64 of them or the segment is closed, because a write per
+    batch would take as long as writing the batch itself. If the process dies, the entries in memory are lost.
+    The next start uses the entries in the file or rebuilds the index.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ cdef class IndexFile:
             self._is_made = True
 
     def mark_unsynced(self):
-        """Treat the file as not synced, because it is not known how much of it is on disk."""
+        """Treat the file as not synced, because parts of the file may be missing on disk."""
         self._file.is_unsynced = True
 
     @property
@@ -136,13 +136,13 @@ cdef class IndexFile:
         return self.count * self._entry_size - self._waiting_size
 
     def is_increasing(self, count):
-        """Whether both numbers of an entry increase strictly over the first ``count`` entries."""
+        """Whether each of the first ``count`` entries has two larger numbers than the entry before."""
         data = self.entries(0, count)
         pairs = pairwise(self._entry.iter_unpack(data))
         return len(data) == count * self._entry_size and all(a < c and b < d for (a, b), (c, d) in pairs)
 
     cdef uint8_t *add(self) except NULL:
-        """Add an entry and return the address at which the caller must write it."""
+        """Reserve memory for a new entry. Return its address, to which the caller must write the entry."""
         cdef uint8_t *at
         if self._waiting_size >= MAX_WAITING * self._entry_size:
             self.write()
@@ -161,7 +161,7 @@ cdef class IndexFile:
             self._waiting_size = 0
 
     def truncate(self, int64_t count):
-        """Keep the first ``count`` entries only. Bytes left by a failed write are removed as well."""
+        """Remove all entries after the first ``count``, and all bytes that a failed write has left."""
         cdef int64_t written = self.written_size()
         cdef int64_t kept = count * self._entry_size
         if kept >= written:
@@ -203,7 +203,7 @@ cdef class IndexFile:
         self._file.release_hold()
 
     def move(self, path):
-        """Rename the file if it exists. No other thread can open it under its old name meanwhile."""
+        """Rename the file if it exists. During the rename, no other thread can open the file."""
         self._file.move(path, must_exist=False)
 
     def release(self):
@@ -296,7 +296,7 @@ cdef class OffsetIndex:
         return None if index < 0 else self._at(index)
 
     def _in_window(self, int64_t position):
-        """Search only the entries after the last result. Return -1 if the entry is not among them."""
+        """Search only some entries from the last result on. Return -1 if they do not include the entry."""
         data = self.file.entries(self._window, WINDOW_ENTRIES)
         count = len(data) // OFFSET_ENTRY_SIZE
 
@@ -318,9 +318,11 @@ cdef class OffsetIndex:
 
 @cython.final
 cdef class TimeIndex:
-    """A sparse index that maps a timestamp to an offset: no record up to that offset has a later timestamp.
+    """A sparse index that maps timestamps to offsets.
 
-    Parameters and errors are those of :class:`OffsetIndex`.
+    Up to the offset of an entry, no record has a later timestamp than the entry.
+
+    The parameters and errors are the same as those of :class:`OffsetIndex`.
     """
 
     def __init__(self, files, path, int64_t base_offset, int64_t max_size):

@@ -1,4 +1,4 @@
-"""Parsing of single batches, for the two passes of compaction."""
+"""Parses single batches for the two passes of compaction."""
 
 from libc.stdint cimport INT64_MAX, int16_t, int32_t, int64_t, uint8_t, uint32_t
 
@@ -12,7 +12,7 @@ from kafkacore.wire._crc32c cimport crc32c_of
 from kafkacore.wire.primitives cimport load_int16, load_int32, load_int64
 
 cdef enum:
-    # Reasons to stop, in addition to the codes of `parse`, which are negative.
+    # Codes that stop a pass. The codes of `parse` also stop a pass. Those are negative.
     NEEDS_MORE = 1
     SPECIAL_BATCH = 2
     FULL = 3
@@ -36,7 +36,7 @@ cdef struct Batch:
 
 
 cdef inline int read_batch(const uint8_t *at, int64_t left, Batch *out) noexcept nogil:
-    """Parse the header at `at` and verify the CRC, because a rewritten batch gets a new CRC."""
+    """Parse the header at `at` and verify the CRC. Rewriting a damaged batch would give it a valid CRC."""
     out.at, out.size = at, RECORDS_AT
     if left < RECORDS_AT:
         return NEEDS_MORE

@@ -1,7 +1,7 @@
 """The first pass of compaction: maps each key to the offset of its last record.
 
-Plain batches are processed without the GIL. The pass stops before a compressed or transactional batch and
-before a marker; the caller passes in each of these separately. The code follows Kafka's
+Plain batches are processed without the GIL. The pass stops before a compressed batch, a transactional batch
+or a marker. The caller processes that batch separately. The code follows Kafka's
 ``Cleaner.buildOffsetMapForSegment``.
 """
 
@@ -17,7 +17,7 @@ from kafkacore.wire.primitives cimport load_int64
 
 from kafkacore.errors import CorruptRecordError
 
-#: Reasons to stop: the caller must pass in the next batch separately, or the map is full.
+#: Reasons for which a pass stops: the caller must process the next batch separately, or the map is full.
 STOPPED_AT_BATCH, STOPPED_FULL = <int> SPECIAL_BATCH, <int> FULL
 
 cdef dict _REASONS = {
@@ -79,7 +79,7 @@ def map_keys(OffsetMap offsets not None, const uint8_t[::1] chunk, int64_t start
         - The position in the chunk at which the pass stopped.
         - The reason: ``STOPPED_AT_BATCH``, ``STOPPED_FULL``, or any other value if more of the file is
           needed.
-        - The number of bytes from that position on that the next call needs.
+        - The number of bytes that the next call needs, beginning at that position.
 
     Raises
     ------
@@ -112,7 +112,7 @@ def map_keys(OffsetMap offsets not None, const uint8_t[::1] chunk, int64_t start
 def map_batch(OffsetMap offsets not None, RecordBatch batch not None, int64_t start_offset) -> bool:
     """Add the keys of one batch, compressed or not. Return whether the map is full.
 
-    Parameters and errors are those of :func:`map_keys`.
+    The parameters and errors are the same as those of :func:`map_keys`.
     """
     cdef Batch fields
     cdef int code

@@ -15,7 +15,7 @@ from kafkacore.broker.log.reading import LogOffsetMetadata
 cdef enum:
     NO_TIMESTAMP = -1
 
-# Creates a named tuple without calling the __new__ of its class, which is a slower Python function.
+# Creates a named tuple. The __new__ of a named tuple's class is a Python function and slower.
 cdef object new_tuple = tuple.__new__
 
 
@@ -114,7 +114,7 @@ cdef class LocalLog:
     # ---- Segments -------------------------------------------------------------------------------------
 
     def roll(self, segment):
-        """Make ``segment``, which begins at the log end offset, the active one."""
+        """Make ``segment`` the active segment. It begins at the log end offset."""
         self.segments.append(segment)
         self.base_offsets.append(segment.base_offset)
         self.activate_last()

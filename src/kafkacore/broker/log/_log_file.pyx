@@ -1,4 +1,4 @@
-"""One file of a log. Its descriptor is open while the file is in use, and for some time afterwards."""
+"""One file of a log. The file is opened when it is used, and may stay open afterwards."""
 
 cimport cython
 
@@ -78,7 +78,7 @@ cdef class LogFile:
                     self.files.closed(self)
 
     def move(self, path, *, bint must_exist=True):
-        """Rename the file. No other thread can open it under its old name meanwhile."""
+        """Rename the file. During the rename, no other thread can open the file."""
         with self.lock:
             if must_exist or self.disk.exists(self.path):
                 self.disk.rename(self.path, path)
@@ -88,7 +88,7 @@ cdef class LogFile:
         return self.disk.exists(self.path)
 
     def slice(self, position, size):
-        """Return a part of the file, which stays readable even if the file is renamed or removed."""
+        """Return a part of the file. This part stays readable even if the file is renamed or removed."""
         fd = self.take_hold()
         try:
             return FileSlice(fd, position, size, self)
@@ -123,8 +123,8 @@ cdef class LogFile:
 
     def fdatasync(self):
         fd = self.take_hold()
-        # Clear the flag before the sync, so that a write during the sync sets it again. The sync may miss
-        # such a write.
+        # Clear the flag before the sync. A write during the sync then sets the flag again, because the sync
+        # may miss that write.
         self.is_unsynced = False
         try:
             self.disk.fdatasync(fd)

@@ -72,7 +72,8 @@ cdef class OffsetMap:
     Parameters
     ----------
     memory_bytes:
-        Maximum memory in bytes. It is allocated at once, but the system provides it only as the map fills.
+        Maximum memory in bytes. All of it is allocated at once, but the operating system provides pages only
+        as the map fills.
     load_factor:
         Maximum fraction of used slots, greater than 0 and at most 1. A higher value makes searches slower.
     seed:
@@ -85,7 +86,7 @@ cdef class OffsetMap:
     max_entries:
         Maximum number of keys.
     latest_offset:
-        Last offset of the log that the map covers, or -1.
+        Last log offset that the map covers, or -1 if the map covers no offset.
     """
 
     def __cinit__(self, int64_t memory_bytes, double load_factor, seed):
@@ -107,7 +108,7 @@ cdef class OffsetMap:
 
     @cython.nonecheck(False)
     cdef Slot *find(self, const uint8_t *key, int32_t size, Slot *hash) noexcept nogil:
-        """Return the slot of the key, or the empty slot for it. `put` always keeps one slot empty."""
+        """Return the slot of the key, or the empty slot for a new key. `put` always keeps one slot empty."""
         cdef Slot *slot
         cdef uint64_t at
         sip_hash(self.seeds, key, size, hash)

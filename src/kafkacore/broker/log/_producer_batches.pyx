@@ -26,15 +26,15 @@ cdef enum:
     NO_SEQUENCE = -1
     NO_EPOCH = -1
     NO_OFFSET = -1
-    # First transaction.version in which each marker increments the producer epoch (KIP-890), unless the epoch
-    # is the largest one.
+    # First transaction.version in which each marker increments the producer epoch (KIP-890). A producer epoch
+    # with the maximum value stays the same.
     TV_2 = 2
     MAX_EPOCH = 0x7FFF
     # Indexes of fields in a BatchMetadata, which is a tuple.
     FIRST_SEQUENCE_AT = 0
     LAST_SEQUENCE_AT = 1
 
-# Creates a named tuple without calling the __new__ of its class, which is a Python function.
+# Creates a named tuple. The __new__ of a named tuple's class is a Python function and slower.
 cdef object new_tuple = tuple.__new__
 
 
@@ -54,18 +54,18 @@ cdef class ProducerBatches:
         Offset after the last batch that the entries include.
     first_unstable_offset:
         First offset of the first transaction that is open, or whose marker is not below the high watermark
-        yet; ``None`` without such a transaction. May be read without the lock.
+        yet. ``None`` if there is no such transaction. This attribute may be read without the lock.
     """
 
     cdef public dict entries
     cdef public int64_t map_end_offset
     cdef readonly object first_unstable_offset
     cdef readonly str _name
-    # Producer id → (epoch, sequence number) of producers without an entry. Their first batch may not have a
-    # higher sequence number.
+    # Producer id → (epoch, lowest sequence number), for producers without an entry. The first batch of a
+    # producer in this epoch must not have a higher sequence number.
     cdef dict _lowest_sequences
-    # First offset → producer id of the open transactions, ordered by offset. These are OrderedDicts, because
-    # a dict takes quadratic time if its first item is removed again and again.
+    # First offset → producer id of the open transactions, ordered by offset. This is an OrderedDict, like
+    # _unstable, because a dict takes quadratic time if its first item is removed again and again.
     cdef object _open
     cdef Py_ssize_t _open_count
     # First offsets of open transactions, and of ended transactions whose marker is not below the high
@@ -132,8 +132,8 @@ cdef class ProducerBatches:
             The producer is fenced: a batch with a newer epoch is in the log.
         OutOfOrderSequenceNumberError
             The first sequence number is not the expected one, and the batch does not repeat one of the last
-            five batches. Or an earlier batch of a producer without an entry still waits for the transaction
-            coordinator.
+            five batches. The error is also raised if the producer has no entry and an earlier batch of the
+            producer still waits for the transaction coordinator.
         InvalidTxnStateError
             The producer has an open transaction, but the batch is not transactional.
         """
@@ -144,7 +144,7 @@ cdef class ProducerBatches:
         if entry is None:
             if header.producer_id in self._lowest_sequences:
                 self._check_first(header)
-            # Another new producer, or a producer whose state has expired, may start at any sequence number.
+            # Otherwise the producer is new or its state has expired. It may start at any sequence number.
             return None
         epoch = entry.producer_epoch
         batches = entry.batches
@@ -182,9 +182,9 @@ cdef class ProducerBatches:
     def update_lowest_sequence(self, int64_t producer_id, int16_t producer_epoch, int32_t sequence):
         """Remember the lowest sequence number of the batches that wait for the transaction coordinator.
 
-        The coordinator may refuse the first batch of a transaction with a retriable error and accept the
-        next one. If that one were appended, the retried first batch would be out of order. For a producer
-        with an entry, the entry decides.
+        The coordinator may reject the first batch of a transaction with a retriable error and accept the
+        second batch. If the second batch were appended, the retried first batch would be out of order. If the
+        producer has an entry, nothing is stored, because the entry has the last sequence number.
 
         Parameters
         ----------
@@ -208,7 +208,7 @@ cdef class ProducerBatches:
             )
 
     def forget_lowest_sequences(self):
-        """Forget what :meth:`update_lowest_sequence` has remembered."""
+        """Forget all sequence numbers that :meth:`update_lowest_sequence` has stored."""
         self._lowest_sequences.clear()
 
     cdef object fenced(self, int64_t producer_id, int64_t epoch, int64_t current):
@@ -248,7 +248,10 @@ cdef class ProducerBatches:
                 self.first_unstable_offset = base_offset
 
     cdef object entry_in_epoch(self, int64_t producer_id, int16_t producer_epoch):
-        """Return the entry of a producer. A new epoch removes its batches, but keeps its open transaction."""
+        """Return the entry of a producer.
+
+        If the epoch is new, remove the producer's batches from the entry, but keep its open transaction.
+        """
         entry = self.entries.get(producer_id)
         if entry is None:
             entry = self.entries[producer_id] = ProducerStateEntry(producer_id, producer_epoch, NO_OFFSET)
@@ -322,8 +325,8 @@ cdef class ProducerBatches:
         entry = self.entries.get(producer_id)
         if entry is None or entry.current_txn_first_offset < 0:
             return None
-        # Find the first open transaction of another producer. As a producer has at most one open transaction,
-        # it is the first or the second.
+        # Find the first open transaction of another producer. A producer has at most one open transaction, so
+        # the loop runs at most twice.
         for first, other in self._open.items():
             if <int64_t> other != producer_id:
                 stable = first
@@ -341,7 +344,7 @@ cdef class ProducerBatches:
         marker_offset:
             Offset of the marker.
         timestamp:
-            Its timestamp, in milliseconds since the epoch.
+            Timestamp of the marker, in milliseconds since the epoch.
         """
         cdef int64_t first
         self.map_end_offset = marker_offset + 1
@@ -356,7 +359,7 @@ cdef class ProducerBatches:
             self._ended.append((marker_offset, first))
 
     def on_high_watermark(self, int64_t high_watermark):
-        """Count the transactions whose marker is below the new high watermark as stable."""
+        """Mark the transactions whose marker is below the new high watermark as stable."""
         ended = self._ended
         while ended and <int64_t> ended[0][0] < high_watermark:
             del self._unstable[ended.popleft()[1]]

@@ -11,14 +11,15 @@ cdef class SegmentAppender:
     cdef readonly TimeIndex time_index
     cdef object _config
     cdef readonly object file
-    # Wall-clock time from which the age counts if records have no timestamps, in milliseconds.
+    # Wall-clock time of creation in milliseconds. If records have no timestamps, the age of the segment is
+    # measured from this time.
     cdef int64_t _created_ms
     cdef int64_t _max_timestamp
     cdef int64_t _offset_of_max
     cdef int64_t _first_timestamp
     cdef bint _knows_first_timestamp
     cdef int64_t _bytes_since_last_index_entry
-    # Copied from the configuration.
+    # The next three fields are copied from the configuration.
     cdef int64_t _max_size
     cdef int64_t _max_age_ms
     cdef int64_t _index_interval

@@ -52,7 +52,7 @@ cdef class SegmentAppender:
         self.max_timestamp = time_index.last
 
     def begin_entries(self, last_size):
-        """Set the number of bytes in the file from the batch of the last index entry on."""
+        """Set the number of bytes that the file has from the last indexed batch to the end."""
         self._bytes_since_last_index_entry = last_size
 
     @property
@@ -109,9 +109,9 @@ cdef class SegmentAppender:
         return 0 <= offset - self.base_offset <= INT32_MAX
 
     cdef int64_t _age_ms(self, int64_t timestamp, int64_t now_ms) except? -1:
-        """Return the age of the segment, measured by record timestamps if there are any.
+        """Return the age of the segment, measured by record timestamps if the records have timestamps.
 
-        If old records are written again, segments are therefore rolled at the same records as before.
+        If old records are copied to another log, its segments are therefore rolled at the same records.
         """
         cdef int64_t first_timestamp = self.find_first_timestamp()
         if first_timestamp >= 0 and timestamp >= 0:
@@ -185,8 +185,8 @@ cdef class SegmentAppender:
             self._max_timestamp, self._offset_of_max = max_timestamp, shallow_offset
         try:
             if self._bytes_since_last_index_entry > self._index_interval:
-                # With a full index, the rest of the segment gets no entries, which only makes searches
-                # slower. The next append rolls the segment.
+                # If the offset index is full, do not add an entry. Searches become slower, but stay correct.
+                # The next append rolls the segment.
                 if not self.offset_index.full():
                     self.offset_index.add(last_offset, position)
                 self.time_index.add(self._max_timestamp, self._offset_of_max, False)

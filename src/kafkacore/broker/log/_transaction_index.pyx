@@ -64,7 +64,7 @@ def find_aborted(const uint8_t[::1] entries, int64_t start_offset, int64_t end_o
 
 
 def check_entries(const uint8_t[::1] entries, int64_t base_offset, int64_t end_offset):
-    """Check all entries of an index, which has no checksum.
+    """Check all entries of an index. An index file has no checksum.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ cdef object LOG_APPEND_TIME = TimestampType.LOG_APPEND_TIME
 MAX_RECORD_ERRORS = 1000
 _SHOWN_IN_MESSAGE = 3
 
-# compression.type → codec. "producer" is left out, because it keeps the codec of each batch.
+# compression.type → codec. "producer" is left out, because it means that each batch keeps its codec.
 _BY_COMPRESSION_TYPE = {"uncompressed": Compression.NONE}
 _BY_COMPRESSION_TYPE.update((codec.name, codec.id) for codec in _CODECS.values())
 
@@ -51,9 +51,9 @@ class RefusedTimestampsError(InvalidTimestampError):
         self.record_errors = record_errors
 
 
-# Limits in bytes per request on the network thread, which correspond to 30 to 50 ms in the worst case. The
-# first one matters for compressed frames of a few bytes, each of which takes 2 to 3 microseconds. The second
-# one matters for gzip, the slowest codec to read.
+# Limits in bytes per request on the network thread. In the worst case, validation within these limits takes
+# 30 to 50 ms. The limit of compressed bytes matters for frames of a few bytes, because each frame takes 2 to
+# 3 microseconds. The limit of uncompressed bytes matters for gzip, the slowest codec to read.
 cdef int64_t _BUDGET_COMPRESSED = 64 * 1024
 cdef int64_t _BUDGET_PLAIN = 4 * 1024 * 1024
 
@@ -61,7 +61,7 @@ cdef int64_t _BUDGET_PLAIN = 4 * 1024 * 1024
 @cython.final
 @cython.freelist(8)
 cdef class ValidationBudget:
-    """The remaining bytes that one request may decompress and compress on the network thread."""
+    """The number of bytes that one request may still decompress and compress on the network thread."""
 
     def __cinit__(self):
         self.compressed_bytes = _BUDGET_COMPRESSED
@@ -84,8 +84,8 @@ cpdef tuple validate_append(
     topic_partition:
         Topic and partition, for messages.
     budget:
-        Limit on decompression and compression, from which their cost is subtracted. Without a budget only the
-        limits of the topic and the broker apply.
+        Limit on decompression and compression. Validation subtracts its cost from the budget. Without a
+        budget, only the limits of the topic and the broker apply.
 
     Returns
     -------
@@ -163,7 +163,9 @@ cpdef tuple validate_append(
 
 
 def validate_coordinator_append(records, config, topic_partition):
-    """Check the size of a batch from the group coordinator, which may have a producer but no sequence number.
+    """Check the size of a batch from the group coordinator.
+
+    Such a batch may have a producer id, but it has no sequence number.
 
     Parameters
     ----------
@@ -177,7 +179,7 @@ def validate_coordinator_append(records, config, topic_partition):
     Returns
     -------
     tuple
-        As :func:`validate_append`.
+        See :func:`validate_append`.
 
     Raises
     ------

@@ -28,7 +28,7 @@ BOOT_FILE = ".kafkacore_boot"
 PARTITION_METADATA_FILE = "partition.metadata"
 
 _VERSION = "0"
-#: Lines are parsed one at a time, because a list of all of them takes many times the size of the file.
+#: Lines are parsed one at a time, because a list of all lines takes many times the size of the file.
 _LINE = re.compile(r"[^\r\n]+")
 
 
@@ -94,7 +94,7 @@ def read_offsets(disk: Disk, path: Path) -> dict[TopicPartition, int]:
 
 
 def leader_epochs(entries: Sequence[tuple[int, int]]) -> bytes:
-    """Return the content of a ``leader-epoch-checkpoint`` file for pairs of epoch and start offset."""
+    """Return the content of a ``leader-epoch-checkpoint`` file with these pairs of epoch and start offset."""
     lines = [_VERSION, str(len(entries)), *(f"{epoch} {start_offset}" for epoch, start_offset in entries)]
     return ("\n".join(lines) + "\n").encode()
 
@@ -169,7 +169,7 @@ def take_clean_shutdown(disk: Disk, data_dir: Path) -> bool:
 
 
 def is_same_boot(disk: Disk, data_dir: Path) -> bool:
-    """Whether the machine has been running since :func:`write_boot`, so that no write was lost."""
+    """Whether the machine has been running since :func:`write_boot`. If so, no write was lost."""
     try:
         written = disk.read_file(data_dir / BOOT_FILE)
     except FileNotFoundError:

@@ -1,7 +1,7 @@
 """Compaction of one log: keeps the last record of each key. The code follows Kafka's ``Cleaner``.
 
 A first pass over the dirty part maps each key to the offset of its last record. A second pass rewrites all
-segments up to the end of the mapped part, without the records that the map shows to be superseded.
+segments up to the end of the mapped part. It leaves out each record whose key has a later record in the map.
 """
 
 from __future__ import annotations
@@ -252,7 +252,7 @@ class Cleaner:
 
     @staticmethod
     def _aborted(log: UnifiedLog, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
-        """Return the aborted transactions with records in a range, even if their markers are after it."""
+        """Return the aborted transactions with records in a range. Their markers may be after the range."""
         try:
             return log.aborted_transactions(start_offset, end_offset)
         except KafkaStorageError:
@@ -320,7 +320,7 @@ class Cleaner:
                 segment.close()
                 raise
         except FileNotFoundError:
-            # The topic was deleted meanwhile, and its folder renamed or removed.
+            # The topic was deleted during compaction, so its folder was renamed or removed.
             raise CleaningAbortedError from None
         except BaseException:
             remove_cleaned(self._disk, log.folder, base_offset)

@@ -86,7 +86,8 @@ class LogConfig:
     def max_segment_ms(self) -> int:
         """Age at which a segment is rolled.
 
-        With compaction it is at most ``max.compaction.lag.ms``, because only closed segments are compacted.
+        In a compacted topic, the age is at most ``max.compaction.lag.ms``, because only closed segments are
+        compacted.
         """
         return min(self.segment_ms, self.max_compaction_lag_ms) if self.compacts else self.segment_ms
 

@@ -73,7 +73,9 @@ class DataFolder:
         return fd
 
     def refuse_links(self) -> None:
-        """Check that the data folder contains no symbolic link to a folder, which may be outside of it.
+        """Check that the data folder contains no symbolic link to a folder.
+
+        The target of such a link may be outside of the data folder.
 
         Raises
         ------
@@ -109,8 +111,8 @@ class DataFolder:
         """Rename partition folders that do not belong to any topic.
 
         Folders with records get the suffix ``-stray``. Folders of deleted or partly created topics get the
-        suffix ``-delete``. The caller should remove the latter in the background, because removing 10,000
-        folders takes many seconds.
+        suffix ``-delete``. The caller should remove the ``-delete`` folders in the background, because
+        removing 10,000 folders takes many seconds.
 
         Parameters
         ----------

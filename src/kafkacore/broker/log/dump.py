@@ -47,7 +47,7 @@ def dump_log_segments(
         A ``.log``, ``.index``, ``.timeindex``, ``.txnindex`` or ``.snapshot`` file with its original name.
     records:
         Whether to include the records of a ``.log`` file. Keys and values are decoded as UTF-8, with invalid
-        bytes as ``\xff``. The record of a transaction marker has the outcome instead.
+        bytes as ``\xff``. For a transaction marker, the record shows the outcome of the transaction instead.
     as_json:
         Whether each line is a JSON object, whose ``type`` is the kind of entry.
     disk:

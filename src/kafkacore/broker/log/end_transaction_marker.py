@@ -12,12 +12,12 @@ from kafkacore.record.control import ControlRecordType, control_type
 from kafkacore.wire import Cursor, Writer
 
 _VERSION = 0
-#: Size limit for the batch of a marker, in bytes. Every such batch is smaller.
+#: Upper limit of the size of a marker's batch in bytes. The batch of every marker is smaller.
 _BATCH_SIZE = 256
 
 
 class EndTransactionMarker(NamedTuple):
-    """The outcome of a transaction, and the epoch of the transaction coordinator that has decided it."""
+    """The outcome of a transaction, and the epoch of the transaction coordinator that wrote the marker."""
 
     is_commit: bool
     coordinator_epoch: int
@@ -28,7 +28,7 @@ class EndTransactionMarker(NamedTuple):
         Parameters
         ----------
         producer_id, producer_epoch:
-            Producer of the transaction, and its epoch in the marker.
+            Producer id of the transaction, and the producer epoch that the marker gets.
         timestamp:
             Milliseconds since the epoch.
         """

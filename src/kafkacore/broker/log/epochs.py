@@ -24,7 +24,10 @@ NO_OFFSET = -1
 
 
 class EpochEndOffset(NamedTuple):
-    """The largest epoch up to the requested one, and its end offset; both -1 if the log has no such epoch."""
+    """The largest epoch that is not above the requested epoch, and its end offset.
+
+    Both fields are -1 if the log has no such epoch.
+    """
 
     leader_epoch: int
     end_offset: int
@@ -116,7 +119,7 @@ class LeaderEpochCache:
     def truncate_from_start(self, offset: int) -> None:
         """Remove the epochs that end at or before ``offset``, the new log start offset.
 
-        The epoch that contains ``offset`` starts there from now on.
+        The epoch that contains ``offset`` then starts at ``offset``.
         """
         before = bisect_right(self._starts, offset)
         if before and (before > 1 or self._starts[0] < offset):
@@ -139,7 +142,10 @@ class LeaderEpochCache:
     # ---- File -----------------------------------------------------------------------------------------
 
     def load(self) -> bool:
-        """Load the file and return whether it is valid. If not, the caller must :meth:`replay` the log."""
+        """Load the file and return whether it is valid.
+
+        If the file is missing or damaged, the caller must :meth:`replay` the log.
+        """
         try:
             data = self._disk.read_file(self._path)
         except FileNotFoundError:

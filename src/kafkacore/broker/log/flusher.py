@@ -31,8 +31,8 @@ class LogFlusher:
     clock:
         Source of time.
     on_flushed:
-        Called after each sync of a log, even a failed one, with the log and whether its high watermark has
-        advanced.
+        Called after each sync of a log, even if the sync has failed. The arguments are the log, and whether
+        its high watermark has advanced.
     on_idle:
         Called after each round, and at least every ``idle_ms`` milliseconds.
     idle_ms:
@@ -124,7 +124,7 @@ class LogFlusher:
             now_ms = self._clock.monotonic_ms()
             self.flush_times.record(now_ms - began_ms, now_ms)
         except KafkaStorageError:
-            # The log has logged the error, and raises it from every later call.
+            # The failed log has already reported the error, and raises it from every later call.
             has_moved = False
         self._guarded(lambda: self._on_flushed(log, has_moved))
 

@@ -33,8 +33,8 @@ logger = logging.getLogger(__name__)
 _LEFTOVERS = (DELETED_SUFFIX, ".tmp")
 _INDEX_SUFFIXES = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
 
-#: How many bytes before a snapshot are searched for the producers' recent batches. If some batches are not
-#: found, the next number is tried.
+#: Numbers of bytes before a snapshot in which recovery searches for the producers' recent batches. Recovery
+#: tries the next number if it has not found all batches.
 TAIL_SIZES = (1 << 20, 4 << 20, 16 << 20)
 
 
@@ -80,7 +80,7 @@ class _Loader:
         self.first_recovered = 0
         #: Offset at which recovery has begun to read the segment at ``first_recovered``.
         self.walked_from = 0
-        #: Offset from which on entries may be missing in the transaction indexes, or wrong, because they were
+        #: From this offset on, entries of the transaction indexes may be missing or wrong, because they were
         #: not on disk when the machine stopped.
         self.unsynced_from = MAX_OFFSET
         #: Offset of the first marker at or after ``unsynced_from``.
@@ -132,7 +132,7 @@ class _Loader:
             segment.release_indexes()
 
     def recover(self, recovery_point: int) -> int:
-        """Recover the segment with ``recovery_point`` and all later segments. Return the log end offset."""
+        """Recover the segments from the one with ``recovery_point`` on. Return the log end offset."""
         first = max((i for i, s in enumerate(self.segments) if s.base_offset <= recovery_point), default=0)
         if not self.is_same_boot:
             self.unsynced_from = recovery_point
@@ -143,7 +143,7 @@ class _Loader:
             segment = self.segments[index]
             is_gap = self.config.compacts and segment.base_offset > end
             if segment.base_offset != end and not is_gap:
-                # A log without compaction has no gaps, so the missing records and all later ones were not
+                # A log without compaction has no gaps, so the missing records and all later records were not
                 # synced.
                 self.remove_from(index, f"segment {segment.base_offset} does not begin at offset {end}")
                 break
@@ -223,7 +223,8 @@ def load_log(
     Raises
     ------
     CorruptRecordError
-        There is damage below the recovery point, followed by valid batches. Recovery does not remove these.
+        There is damage below the recovery point, followed by valid batches. Recovery does not remove these
+        batches.
     OSError
         A file cannot be read or written.
     """
@@ -311,9 +312,9 @@ def _find_end_offset(loader: _Loader, recovery_point: int, is_clean: bool) -> tu
 
 
 def _restore_recent_batches(loader: _Loader, producers: ProducerStateManager) -> None:
-    """Read from the log the recent batches of producers that precede the snapshot.
+    """Restore the producers' recent batches before the snapshot by reading the log.
 
-    This is needed because the snapshot has only the last batch of each producer. Only batch headers are read.
+    The snapshot has only the last batch of each producer. Only batch headers are read.
     """
     end = producers.map_end_offset
     before = [segment for segment in loader.segments if segment.base_offset < end]
@@ -333,7 +334,7 @@ def _restore_recent_batches(loader: _Loader, producers: ProducerStateManager) ->
             ):
                 break
         except CorruptRecordError as error:
-            # Only log the error, because a read of the damaged batch will fail, too.
+            # Only log the error here. A consumer that reads the damaged batch will get an error as well.
             logger.error("%s: failed to restore the recent batches of producers: %s", loader.name, error)
             break
 

@@ -167,7 +167,7 @@ class LogCleaner:
             self._condition.notify()
 
     def forget(self, topic_partition: TopicPartition) -> None:
-        """Drop the state of a deleted partition, so that a new one with the same name does not get it."""
+        """Drop the state of a deleted partition. A new partition of the same name must start without it."""
         with self._condition:
             self.uncleanable.pop(topic_partition, None)
             if self._offsets is not None:
@@ -179,7 +179,8 @@ class LogCleaner:
             try:
                 was_busy = self.clean_filthiest() is not None
             except Exception:
-                # Keep the thread running after an unexpected error, for the other logs.
+                # Keep the thread running after an unexpected error, so that the other logs are still
+                # compacted.
                 logger.exception("log cleaner: unexpected error")
                 was_busy = False
             if not was_busy:
@@ -233,7 +234,10 @@ class LogCleaner:
         return best
 
     def _first_dirty(self, topic_partition: TopicPartition, log: UnifiedLog) -> int:
-        """Return the end of the last compaction. If it is outside the log, return the log start offset."""
+        """Return the offset at which the last compaction ended.
+
+        If the log does not contain this offset, return the log start offset.
+        """
         offset = self._checkpoints().get(topic_partition, log.log_start_offset)
         return offset if log.log_start_offset <= offset <= log.log_end_offset else log.log_start_offset
 

@@ -84,7 +84,7 @@ class LogManager:
         Time in milliseconds after which a log forgets a producer that has not written. The attribute may be
         set at any time.
     producer_check_interval_ms:
-        Time in milliseconds between two checks for such producers.
+        Time in milliseconds between two checks for expired producers.
 
     Raises
     ------
@@ -492,7 +492,7 @@ class LogManager:
     def _remove_folders(self, topic_id: UUID | None, folders: list[Path]) -> None:
         """Remove some of the folders, and schedule the removal of the others.
 
-        Acknowledgements wait for the flusher, so it must not spend much time on removing folders.
+        Acknowledgements wait for the flusher, so the flusher must not remove many folders at a time.
         """
         for folder in folders[-FOLDERS_PER_ROUND:]:
             self._disk.remove_tree(folder)
@@ -528,7 +528,8 @@ class LogManager:
         return dict(self._cleaner.uncleanable)
 
     def _on_flushed(self, log: UnifiedLog, has_moved: bool) -> None:
-        # Call the callback after a failure as well, because requests that wait for the log must get an error.
+        # Call on_high_watermark after a failure as well, because requests that wait for the log must get an
+        # error.
         if (has_moved or log.failure is not None) and self.on_high_watermark is not None:
             self.on_high_watermark(log.topic_partition, log.high_watermark)
 
@@ -563,7 +564,7 @@ class LogManager:
                 logger.warning("failed to remove expired producers: %s", error)
 
     def run_retention(self, now_ms: int) -> int:
-        """Remove the segments of all logs that are beyond the retention limits of their topics.
+        """Remove the segments that exceed the retention limits of their topics, in all logs.
 
         Parameters
         ----------
@@ -593,8 +594,8 @@ class LogManager:
             recovery_points = self._offline_entries(checkpoints.RECOVERY_POINT_FILE)
             log_starts = self._offline_entries(checkpoints.LOG_START_OFFSET_FILE)
             recovery_points |= {tp: log.recovery_point for tp, log in logs.items()}
-            # Write the offset even if a segment begins there, because a loss of power may bring back older
-            # segments.
+            # Write the log start offset even if a segment begins at it, because a loss of power may bring
+            # back older segments.
             log_starts |= {tp: log.log_start_offset for tp, log in logs.items() if log.log_start_offset}
             disk, data_dir = self._disk, self.data_dir
             checkpoints.write_offsets(disk, data_dir / checkpoints.RECOVERY_POINT_FILE, recovery_points)
@@ -619,7 +620,7 @@ class LogManager:
     # ---- Shutdown -------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Sync all logs, write the clean-shutdown marker if that succeeded, and release the folder."""
+        """Sync all logs, write the clean-shutdown marker if all syncs succeeded, and release the folder."""
         with self._lock:
             if self._is_closed:
                 return

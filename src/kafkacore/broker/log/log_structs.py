@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
 LogT = TypeVar("LogT", contravariant=True)
 
-#: A valid batch, its bytes, its largest timestamp, and whether its records get the time of the append.
+#: A valid batch, its bytes, its largest timestamp, and whether the time of the append replaces the
+#: timestamps.
 ValidatedBatch: TypeAlias = "tuple[RecordBatch, memoryview, int, bool]"
 
 
@@ -28,7 +29,7 @@ class LogAppendInfo(NamedTuple):
 
 
 class FetchDataInfo(NamedTuple):
-    """Whole batches as stored in the log. The first may begin before the requested offset."""
+    """Whole batches as stored in the log. The first batch may begin before the requested offset."""
 
     #: A ``memoryview``, or a :class:`~kafkacore.wire.FileSlice` if the caller allows it.
     records: Any

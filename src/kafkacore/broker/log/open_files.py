@@ -26,30 +26,31 @@ _TOO_MANY = (errno.EMFILE, errno.ENFILE)
 
 
 def descriptor_budget() -> int:
-    """Return half the limit of open files of the process. The rest is for connections and other files."""
+    """Return half of the process's limit of open files. The other half is for connections and other files."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return max(soft // 2, MIN_OPEN) if soft != resource.RLIM_INFINITY else 1 << 20
 
 
 class OpenFiles:
-    """Opens files on use, and closes the least recently used ones above a limit. Thread-safe.
+    """Opens files when they are used, and closes the least recently used files above a limit. Thread-safe.
 
     Parameters
     ----------
     disk:
         File system to use.
     limit:
-        Maximum number of open descriptors. It is exceeded only while more files are in use. Default:
-        :func:`descriptor_budget`.
+        Maximum number of open descriptors. It is exceeded only while more files than that are in use at once.
+        Default: :func:`descriptor_budget`.
     """
 
     def __init__(self, disk: Disk, limit: int | None = None) -> None:
         self.disk = disk
         self.limit = descriptor_budget() if limit is None else limit
-        # Guards _open and the fields of each LogFile. Held while a file is opened or closed, never while it
-        # is read, written or synced. Reentrant, because the garbage collector may free a FileSlice meanwhile.
+        # Guards _open and the fields of each LogFile. The lock is held while a file is opened or closed, but
+        # not while a file is read, written or synced. The lock is reentrant, because the garbage collector
+        # may free a FileSlice while the lock is held.
         self.lock = RLock()
-        # Ordered by when a file was opened or last skipped by _close_idle().
+        # Open files in the order in which they were opened or last skipped by _close_idle().
         self._open: OrderedDict[LogFile, None] = OrderedDict()
 
     @property
@@ -92,8 +93,8 @@ class OpenFiles:
     def _close_idle(self, count: int) -> int:
         """Close up to ``count`` idle files, the least recently used first. Return how many were closed."""
         closed = 0
-        # A file used since the last pass is skipped once. Files that need a sync are closed last, because
-        # closing the last descriptor may discard a write error.
+        # A file that was used since the last call is skipped once. Files that need a sync are closed last,
+        # because closing the only descriptor of a file may discard a write error.
         for spares_unsynced in (True, True, False):
             for _ in range(len(self._open)):
                 if closed == count:

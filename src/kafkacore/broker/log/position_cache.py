@@ -1,17 +1,20 @@
 """A cache of positions in a segment, so that a read need not search for the end of the last read.
 
-A consumer's next read usually begins where its last one ended. Most batches have already been written or
-scanned by this process, so they need no check.
+A consumer's next read usually begins where its last read ended. This process has already written or scanned
+most batches, so it need not check them again.
 """
 
 from __future__ import annotations
 
-#: Maximum number of cached positions at which reads have ended: one for each consumer of the segment.
+#: Maximum number of cached positions at which reads have ended. Each consumer of the segment needs one
+#: position.
 MAX_ENDS = 64
 
 
 class PositionCache:
-    """The positions at which reads have ended, and the scanned part of the file. Callers hold the log's lock.
+    """The positions at which reads have ended, and the range that reads have scanned.
+
+    Callers hold the lock of the log.
 
     Parameters
     ----------

@@ -6,7 +6,8 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-#: Number of batches kept per producer: the most that a producer may have in flight, and so may send again.
+#: Number of batches kept per producer. A producer may have this many batches in flight, and may retry each of
+#: them.
 BATCHES_TO_RETAIN = 5
 NO_SEQUENCE = -1
 

@@ -59,7 +59,7 @@ class ProducerStateManager:
     batches:
         Batches and transactions of the producers.
     check, update:
-        Methods of ``batches``, for speed.
+        Methods of ``batches``. They are attributes here to save a lookup per batch.
     """
 
     def __init__(self, disk: Disk, folder: Path, name: str) -> None:
@@ -70,8 +70,8 @@ class ProducerStateManager:
         self.check = self.batches.check
         self.update = self.batches.update
         self._last_snapshot_offset = -1
-        # Offset of the latest interim snapshot. Interim snapshots are taken within a segment, all others when
-        # a segment is rolled.
+        # Offset of the latest interim snapshot. Interim snapshots are taken within a segment. All other
+        # snapshots are taken when a segment is rolled.
         self._interim_offset = -1
 
     @property
@@ -96,14 +96,14 @@ class ProducerStateManager:
     def replay(
         self, headers: Iterable[BatchHeader], read_batch: Callable[[BatchHeader], RecordBatch]
     ) -> list[AbortedTransaction]:
-        """Add batches of the log, in order, except those that are already included.
+        """Add batches of the log in order. Batches that the state already includes are skipped.
 
         Parameters
         ----------
         headers:
             Headers of the batches.
         read_batch:
-            Returns the whole batch of a header. It is called for the markers of transactions.
+            Function that returns the whole batch of a header. It is called for the markers of transactions.
 
         Returns
         -------
@@ -139,7 +139,7 @@ class ProducerStateManager:
         try:
             return read_marker(read_batch(header))
         except CorruptRecordError as error:
-            # Consumers cannot read the batch either, so it is right that its transaction stays open.
+            # Consumers cannot read the damaged marker either, so its transaction stays open.
             logger.error(
                 "%s: the marker at offset %d is damaged, so the outcome of a transaction of producer %d is "
                 "unknown: %s",
@@ -158,7 +158,8 @@ class ProducerStateManager:
         Parameters
         ----------
         headers:
-            Headers of the batches before :attr:`map_end_offset`, in order. Later ones are ignored.
+            Headers of the batches before :attr:`map_end_offset`, in order. Headers of later batches are
+            ignored.
 
         Returns
         -------
@@ -184,7 +185,7 @@ class ProducerStateManager:
         return is_complete
 
     def last_offsets(self) -> dict[int, tuple[int, int | None]]:
-        """Return the epoch of each producer id, and the offset of its last record if that is known."""
+        """Return the epoch of each producer, and the offset of the producer's last record if it is known."""
         return {
             entry.producer_id: (
                 entry.producer_epoch,
@@ -261,8 +262,9 @@ class ProducerStateManager:
                     )
                     self.remove_snapshot(offset)
         if is_ahead:
-            # Make the removal durable. If a loss of power brought a snapshot with lost batches back, it would
-            # be used once the log has grown to its offset again.
+            # Make the removal durable. Otherwise a loss of power could bring back a snapshot that includes
+            # lost batches. Recovery would use this snapshot after the log has grown to the snapshot's offset
+            # again.
             self._disk.fsync_dir(self._folder)
 
     def _load_snapshot(self, offset: int) -> None:
@@ -277,7 +279,7 @@ class ProducerStateManager:
         self._last_snapshot_offset = self.map_end_offset
 
     def begin_interim_snapshot(self) -> tuple[int, bytes] | None:
-        """Return the offset and content of an interim snapshot, or ``None`` if it exists already."""
+        """Return the offset and content of a new interim snapshot, or ``None`` if none is needed."""
         offset = self.map_end_offset
         if offset <= self._last_snapshot_offset or offset == 0:
             return None
@@ -302,7 +304,7 @@ class ProducerStateManager:
             self.remove_snapshot(former)
 
     def remove_snapshots_before(self, offset: int) -> None:
-        """Remove the snapshots below ``offset``, which recovery does not read. Keep the latest snapshot."""
+        """Remove the snapshots below ``offset``, except the latest snapshot. Recovery does not need them."""
         for found in self._snapshot_offsets()[:-1]:
             if found < offset:
                 self.remove_snapshot(found)

@@ -11,8 +11,8 @@ from kafkacore.errors import CorruptRecordError
 #: Minimum size in bytes of a read that is sent with ``sendfile``. Copying is faster for smaller reads; see
 #: docs/how-it-works/log.md.
 MIN_SLICE_SIZE = 8 * 1024
-#: Minimum size in bytes of a read whose end is looked up in the index. Smaller reads are faster without the
-#: lookup.
+#: Minimum size in bytes of a read for which the index is used to find the end. Smaller reads are faster
+#: without the index.
 _MIN_SEARCH_SIZE = 64 * 1024
 
 
@@ -22,7 +22,7 @@ class ReadLimits(NamedTuple):
     start_offset: int
     max_bytes: int
     min_one_message: bool
-    #: Offset before which the last batch must end.
+    #: The last batch must end before this offset.
     limit_offset: int
     log_end_offset: int
     #: Segment that contains ``limit_offset``, or ``None`` if it is not known.
@@ -81,7 +81,7 @@ def locate(segment: LogSegment, start_offset: int, max_bytes: int, limit: LogPos
     if end - position > max_bytes:
         if max_bytes < _MIN_SEARCH_SIZE:
             return None
-        # The index has an entry for every large batch, and one entry for every few small batches.
+        # The index has one entry per large batch, or one entry per group of small batches.
         try:
             entry = segment.offset_index.entry_before(position + max_bytes)
             header = None if entry is None else segment.header_of(entry)
@@ -99,7 +99,7 @@ def locate(segment: LogSegment, start_offset: int, max_bytes: int, limit: LogPos
 def read_log(
     segments: Sequence[LogSegment], first: int, limits: ReadLimits, *, may_slice: bool
 ) -> RecordsSlice | None:
-    """Read whole batches from the first segment that has any at or after the start offset.
+    """Read whole batches from the first segment that has a batch at or after the start offset.
 
     Parameters
     ----------
@@ -141,8 +141,8 @@ def read_log(
 def _find_limit(segment: LogSegment, limit_offset: int) -> LogPosition | None:
     """Return the end of the last batch before ``limit_offset``.
 
-    The result is ``None`` if the index has no usable entry before the offset, or a batch is damaged. Large
-    reads up to the last stable offset need this, because the position of that offset is not known.
+    Return ``None`` if the index has no usable entry before the offset, or if a batch is damaged. Large reads
+    up to the last stable offset call this function, because the position of that offset is not known.
     """
     try:
         entry = segment.offset_index.lookup(limit_offset - 1)
@@ -179,6 +179,6 @@ def batch_at_time(segments: Sequence[LogSegment], timestamp: int, start_offset: 
 
 
 def latest_in_time(segments: Sequence[LogSegment], limit_offset: int) -> tuple[int, memoryview] | None:
-    """Return the largest timestamp before ``limit_offset`` and its batch, or ``None`` without timestamps."""
+    """Return the largest timestamp before ``limit_offset`` and its batch, or ``None`` if not found."""
     latest = max(segments, key=lambda segment: segment.max_timestamp_below(limit_offset).timestamp)
     return latest.batch_of_max_timestamp(limit_offset)

@@ -1,8 +1,9 @@
-"""Replacement of segments by a compacted one. After a crash, the next start finishes or undoes it.
+"""Replaces segments by one compacted segment. After a crash, the next start finishes or undoes this.
 
 The new segment is written with the suffix ``.cleaned`` and renamed to ``.swap`` once it is complete and on
-disk. Then the old segments are renamed to ``.deleted``, and the new one loses its suffix. Each step is synced
-before the next. The code follows Kafka's ``LocalLog.replaceSegments`` and ``LogLoader``.
+disk. Then the old segments are renamed to ``.deleted``, and the suffix of the new segment is removed. Each
+step is synced before the next step begins. The code follows Kafka's ``LocalLog.replaceSegments`` and
+``LogLoader``.
 """
 
 from __future__ import annotations
@@ -53,14 +54,14 @@ def remove_cleaned(disk: Disk, folder: Path, base_offset: int) -> None:
 def begin_swap(disk: Disk, new: LogSegment) -> None:
     """Rename the new segment to ``.swap``.
 
-    If the broker crashes from now on, the next start finishes the replacement.
+    If the broker crashes after this call, the next start finishes the replacement.
     """
     new.rename(SWAP_SUFFIX)
     disk.fsync_dir(new.folder)
 
 
 def finish_swap(disk: Disk, new: LogSegment, old: Sequence[LogSegment]) -> None:
-    """Rename the old segments to ``.deleted``, then give the new one its final name."""
+    """Rename the old segments to ``.deleted``, then give the new segment its final name."""
     for segment in old:
         segment.mark_deleted()
     disk.fsync_dir(new.folder)
@@ -94,7 +95,7 @@ def finish_replacements(
     Raises
     ------
     CorruptRecordError
-        The new segment is damaged, and the old ones may be gone.
+        The new segment is damaged, and the old segments may already be removed.
     """
     disk = files.disk
     cleaned = {_base(name) for name in names if name.endswith(CLEANED_SUFFIX)}

@@ -27,9 +27,10 @@ TIME_INDEX_SUFFIX = ".timeindex"
 TRANSACTION_INDEX_SUFFIX = ".txnindex"
 DELETED_SUFFIX = ".deleted"
 
-#: Bytes per read when searching for a batch: many small batches, or the header of a large one.
+#: Number of bytes that a search for a batch reads at once: many small batches, or the header of a large
+#: batch.
 _SEARCH_CHUNK = 4096
-#: Bytes per read when scanning a whole file.
+#: Number of bytes that a scan of a whole file reads at once.
 SCAN_CHUNK = 1 << 20
 MAX_OFFSET = INT64_MAX
 
@@ -56,12 +57,12 @@ class LogSegment:
     folder:
         Folder of the partition.
     base_offset:
-        First offset of the segment, from which its files are named. Missing files are created.
+        First offset of the segment, which is also the name of its files. Missing files are created.
     config:
         Configuration of the topic. It may be replaced, but the maximum size of the indexes stays the same.
     created_ms:
         Wall-clock time of creation, in milliseconds since the epoch. The age of a segment whose records have
-        no timestamps counts from there.
+        no timestamps is measured from this time.
     ending:
         Suffix of the file names, such as ``.cleaned``, while the segment is not part of the log.
 
@@ -118,7 +119,7 @@ class LogSegment:
         if size is None:
             file.hold()
             file.release_hold()
-            # If the file disappears from now on, opening it must fail.
+            # If the file disappears later, opening it must fail instead of creating an empty file.
             file.creates = False
         self._file = file
         self.base_offset = base_offset
@@ -176,18 +177,18 @@ class LogSegment:
     def read(
         self, start_offset: int, max_bytes: int, min_one_message: bool, limit_offset: int, end_offset: int
     ) -> RecordsSlice | None:
-        """Read whole batches, beginning with the one that contains ``start_offset``.
+        """Read whole batches, beginning with the batch that contains ``start_offset``.
 
         Parameters
         ----------
         start_offset:
-            First offset to read. The first batch may begin before it.
+            First offset to read. The first batch may begin before this offset.
         max_bytes:
             Maximum size of the result in bytes.
         min_one_message:
             Whether to return the first batch even if it is larger than ``max_bytes``.
         limit_offset:
-            Offset before which the last batch must end.
+            The last batch must end before this offset.
         end_offset:
             Offset after the last record of the segment. A batch that contains this or a later offset is
             damaged.
@@ -224,8 +225,8 @@ class LogSegment:
     def _check_end(self, data: bytes, position: int, offset: int, end_offset: int) -> None:
         """Check that the batch ends before ``end_offset``.
 
-        The caller returns no records of the batch. If the batch is damaged, a consumer would wait for them
-        forever.
+        The caller returns no records of this batch, because the batch ends after the readable part of the
+        log. If only the header is damaged, a consumer would wait for these records forever.
         """
         headers, _, _, _ = walk_batches(data[:BATCH_OVERHEAD], position, self.size, False)
         if headers and headers[0].last_offset >= end_offset:
@@ -251,7 +252,7 @@ class LogSegment:
     def _walk(self, position: int, offset: int) -> tuple[tuple[int, int] | None, int]:
         """Search from ``position`` on for the batch that :meth:`_find` returns.
 
-        Return the position and the size of the batch, and its base offset. Without such a batch, return
+        Return the position and the size of the batch, and its base offset. If there is no such batch, return
         ``None`` and :data:`MAX_OFFSET`.
         """
         end = self.appender.size
@@ -268,7 +269,7 @@ class LogSegment:
     def _check_gap(self, position: int, offset: int) -> None:
         """Check that ``offset`` is missing because of compaction and not because of damage.
 
-        A batch with a wrong length would hide the batches after it.
+        If the length of a batch is damaged, a search skips the batches after it.
 
         Raises
         ------
@@ -280,7 +281,7 @@ class LogSegment:
                 return
 
     def _indexed_position(self, offset: int) -> int:
-        """Return the position at which to start the search for ``offset``. Rebuild a damaged index first."""
+        """Return the position at which a search for ``offset`` starts. Rebuild the index if it is damaged."""
         try:
             entry = self.offset_index.lookup(offset)
             is_sound = entry is None or self._is_sound(entry)
@@ -294,7 +295,7 @@ class LogSegment:
     def _is_sound(self, entry: tuple[int, int]) -> bool:
         """Whether an index entry points at the batch that ends with the entry's offset.
 
-        A flipped bit may have changed the entry.
+        This check finds a flipped bit in the entry, because the index has no checksum.
         """
         return self.header_of(entry) is not None
 
@@ -332,8 +333,8 @@ class LogSegment:
         Raises
         ------
         CorruptRecordError
-            The bytes after the last valid batch are not a batch. The ``offset`` of the error is the next
-            offset expected there.
+            The bytes after the last valid batch are not a batch. The ``offset`` of the error is the offset
+            after the last valid batch.
         """
         chunk_size = SCAN_CHUNK if check_crcs else _SEARCH_CHUNK
         expected = self.base_offset if expected_offset is None else expected_offset
@@ -395,9 +396,9 @@ class LogSegment:
     # ---- Search by timestamp --------------------------------------------------------------------------
 
     def batch_at_time(self, timestamp: int, start_offset: int) -> memoryview | None:
-        """Return the first batch that ends at or after ``start_offset`` and has a record at or after a time.
+        """Return the first batch from ``start_offset`` on that has a record at or after ``timestamp``.
 
-        The batch is found by its max timestamp. Without such a batch the result is ``None``.
+        The search compares the max timestamps of batches. Return ``None`` if there is no such batch.
         """
         offset = max(self.time_index.lookup(timestamp).offset, start_offset)
         found = self._find(offset)
@@ -430,7 +431,7 @@ class LogSegment:
         return largest
 
     def batch_of_max_timestamp(self, limit_offset: int) -> tuple[int, memoryview] | None:
-        """Return the largest timestamp before ``limit_offset`` and its batch, or ``None``."""
+        """Return the largest timestamp before ``limit_offset`` and its batch, or ``None`` if not found."""
         timestamp, shallow_offset = self.max_timestamp_below(limit_offset)
         found = self._find(shallow_offset) if timestamp >= 0 else None
         return None if found is None else (timestamp, self.records(*found))
@@ -474,7 +475,7 @@ class LogSegment:
         Parameters
         ----------
         offset_entries, time_entries:
-            Number of first entries to keep in the offset index and the time index.
+            Number of entries to keep at the start of the offset index and of the time index.
         last_size:
             Size in bytes of the batch of the last entry kept in the offset index.
         """
@@ -485,7 +486,7 @@ class LogSegment:
         self._start_indexes(offset_entries, time_entries, last_size)
 
     def truncate(self, size: int) -> None:
-        """Truncate the file to ``size`` bytes, all of which recovery has checked."""
+        """Truncate the file to ``size`` bytes. Recovery has checked these bytes."""
         if size < self.size:
             self.appender.size = size
             self._file.truncate(size)
@@ -497,8 +498,8 @@ class LogSegment:
         """Complete the indexes. Retention needs the largest timestamp as the last entry of the time index."""
         if self.max_timestamp.timestamp >= 0:
             self.time_index.maybe_append(*self.max_timestamp, closing=True)
-        # Write now: if the disk is full, only the append fails, whereas a failed sync would take the log
-        # offline.
+        # Write the entries now. If the disk is full, only the current append fails. A failed write during a
+        # later sync would take the log offline.
         self.offset_index.file.write()
         self.time_index.file.write()
 
@@ -518,8 +519,8 @@ class LogSegment:
     def rewrite_unsynced(self, offset: int) -> None:
         """Rewrite the batches from ``offset`` on in place, after a failed sync.
 
-        Linux marks pages as clean even if it failed to write them. Without the rewrite, the next sync would
-        succeed without writing them.
+        Linux marks pages as clean even if it failed to write them to disk. Without the rewrite, the next sync
+        would succeed although these pages are not on disk.
         """
         position = self.position_before(offset, 0)
         while chunk := self._file.pread(SCAN_CHUNK, position):
@@ -535,25 +536,26 @@ class LogSegment:
             self._transaction_index.release()
 
     def mark_deleted(self) -> None:
-        """Rename the files to ``.deleted``, so that a start before :meth:`remove` ignores them."""
+        """Rename the files to ``.deleted``. A broker that starts before :meth:`remove` ignores them."""
         self.rename(self._ending + DELETED_SUFFIX)
 
     def rename(self, ending: str) -> None:
         """Rename all files so that ``ending``, such as ``.deleted``, follows ``.log``, ``.index`` and so on.
 
-        It replaces the previous ending, if there is one.
+        The new ending replaces the previous ending, if there is one.
         """
         transaction_index = self.transaction_index
         self._ending = ending
         transaction_index.move(self._path(TRANSACTION_INDEX_SUFFIX))
         self.offset_index.file.move(self._path(INDEX_SUFFIX))
         self.time_index.file.move(self._path(TIME_INDEX_SUFFIX))
-        # The .log file comes last: a start treats the segment as complete once this file has its new name.
+        # Rename the .log file last. The next start treats the segment as complete once this file has its new
+        # name.
         self._file.move(self._path(LOG_SUFFIX))
 
     @contextmanager
     def pinned(self) -> Iterator[None]:
-        """Keep all files open, so that reads do not depend on their names while they are renamed."""
+        """Keep all files open, so that reads continue while the files are renamed."""
         files = (self._file, self.offset_index.file, self.time_index.file, self.transaction_index)
         for file in files:
             file.hold()

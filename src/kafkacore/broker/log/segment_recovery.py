@@ -30,7 +30,7 @@ class RecoveredSegment(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """The part of a segment that need not be read, because its index entries are trusted."""
+    """The part of a segment that recovery need not read, because its index entries are trusted."""
 
     #: Number of entries to keep in each index.
     offset_entries: int
@@ -48,8 +48,9 @@ _NOTHING = _Known(0, 0, 0, 0, 0)
 def recover_segment(segment: LogSegment, recovery_point: int, *, trusts_indexes: bool) -> RecoveredSegment:
     """Truncate the file at the first damaged batch, and complete the indexes.
 
-    Batches below ``recovery_point`` are known to be on disk. Only their headers are read, or nothing at all
-    where the indexes are trusted. From ``recovery_point`` on, the CRC of each batch is verified.
+    Batches below ``recovery_point`` are known to be on disk. Recovery reads only the headers of these
+    batches, and skips batches whose index entries are trusted. From ``recovery_point`` on, recovery verifies
+    the CRC of each batch.
 
     Parameters
     ----------
@@ -58,13 +59,13 @@ def recover_segment(segment: LogSegment, recovery_point: int, *, trusts_indexes:
     recovery_point:
         Offset below which all records are known to be on disk.
     trusts_indexes:
-        Whether the index files cannot have lost writes, because the machine has been running since the last
-        process opened the log.
+        Whether the index files have all their writes. This is true if the machine has been running since the
+        last process opened the log.
 
     Returns
     -------
     RecoveredSegment
-        Where the segment ends now, and the damage at which it was truncated.
+        The new end of the segment, and the damage at which it was truncated.
 
     Raises
     ------
@@ -116,7 +117,8 @@ def _known(segment: LogSegment, recovery_point: int) -> _Known | None:
     base, offsets, times = segment.base_offset, segment.offset_index.file, segment.time_index.file
     try:
         below = offsets.last_below(lambda entry: base + entry[0] < recovery_point)
-        # The process may have been killed after it wrote the last offset entry and before the time entry.
+        # Do not trust the last entry of the offset index. The process may have been killed after it wrote
+        # this entry and before it wrote the entry of the time index.
         last = min(below, offsets.count - 2)
         if last < 0:
             return None
@@ -148,7 +150,7 @@ def _is_latest(segment: LogSegment, entry: tuple[int, int], last: BatchHeader) -
 
 
 def _has_batch_after(segment: LogSegment, position: int, offset: int) -> bool:
-    """Whether a valid batch follows the damage at ``position``, so that the damage is not a torn write."""
+    """Whether a valid batch follows the damage at ``position``. If so, the damage is not a torn write."""
     while position < segment.size:
         chunk = segment.records(position, SCAN_CHUNK)
         for at in _batch_starts(bytes(chunk)):
@@ -166,7 +168,7 @@ def _has_batch_after(segment: LogSegment, position: int, offset: int) -> bool:
 
 
 def _batch_starts(chunk: bytes) -> Iterator[int]:
-    """Yield the positions in ``chunk`` where a batch may begin, judging by the magic byte alone."""
+    """Yield the positions in ``chunk`` at which a batch may begin. Only the magic byte is checked."""
     at = chunk.find(CURRENT_MAGIC, MAGIC_AT)
     while at >= 0:
         yield at - MAGIC_AT

@@ -79,8 +79,8 @@ def read_topics(disk: Disk, data_dir: Path) -> tuple[list[TopicState], set[UUID]
     except FileNotFoundError:
         return None
     try:
-        # If there is a CRC, it is verified, because a flipped bit in a name would otherwise replace a topic
-        # by an empty one with another name.
+        # Verify the CRC if the file has one. A flipped bit in a name would otherwise replace a topic by an
+        # empty topic of another name.
         content = read_checked_json(data, needs_crc=False)
         if content["version"] != _VERSION:
             raise ValueError(f"unknown version {content['version']}")

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from kafkacore.broker.log.open_files import LogFile, OpenFiles
     from kafkacore.record import RecordBatch
 
-# Version, producer id, first offset, last offset, last stable offset.
+# Fields of an entry: version, producer id, first offset, last offset, last stable offset.
 _ENTRY = struct.Struct(">hqqqq")
 #: Version of the entries.
 ABORTED_VERSION = 0
 assert _ENTRY.size == ENTRY_SIZE
-#: Entries per read of a file.
+#: Number of entries that one read of a file returns.
 _WINDOW_ENTRIES = 4096
 
 
@@ -43,7 +43,7 @@ class AbortedTransaction(NamedTuple):
 class TransactionIndex:
     """The aborted transactions of a segment, in the order of their markers. Callers hold the lock of the log.
 
-    The file is created by the first entry, and opened on use.
+    The first append creates the file. The file is opened when it is used.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class TransactionIndex:
         self._count += 1
 
     def truncate(self, count: int) -> None:
-        """Keep only the first ``count`` entries. An incomplete entry after them is removed, too."""
+        """Remove everything after the first ``count`` entries, including an incomplete entry."""
         if self.is_made or self._file.exists():
             self._file.truncate(count * _ENTRY.size)
         self._count = count
@@ -98,7 +98,7 @@ class TransactionIndex:
             self._file.pwritev([self._file.pread(self._count * _ENTRY.size, 0)], 0)
 
     def mark_unsynced(self) -> None:
-        """Treat the file as not synced, because it is not known how much of it is on disk."""
+        """Treat the file as not synced, because parts of the file may be missing on disk."""
         self._file.is_unsynced = self.is_made
 
     def flush(self) -> None:
@@ -111,7 +111,7 @@ class TransactionIndex:
     def collect(self, start_offset: int, end_offset: int) -> tuple[list[AbortedTransaction], bool]:
         """Return the aborted transactions with records in a range, and whether the search is complete.
 
-        A complete search need not continue in later segments, because they have no such transaction.
+        If the search is complete, later segments have no such transaction and need not be searched.
 
         Parameters
         ----------
@@ -169,7 +169,7 @@ class TransactionIndex:
         check_entries(self._content(), base_offset, end_offset)
 
     def entries(self) -> list[AbortedTransaction]:
-        """Return all entries. Raises the errors of :func:`read_aborted`."""
+        """Return all entries. Raise the same errors as :func:`read_aborted`."""
         return read_aborted(self._content())
 
     def _content(self) -> bytes:
@@ -187,7 +187,7 @@ class TransactionIndex:
             self._file.hold()
 
     def release_hold(self) -> None:
-        """End one :meth:`hold`, so that the file may be closed again."""
+        """Undo one call of :meth:`hold`, so that the file may be closed."""
         if self.is_made:
             self._file.release_hold()
 
@@ -256,7 +256,8 @@ class CleanedTransactions:
     def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
         self._pending = list(aborted)
         heapq.heapify(self._pending)
-        # Producer id → its current aborted transaction, and whether a batch of that transaction was read.
+        # Producer id → the producer's current aborted transaction, and whether a batch of that transaction
+        # was read.
         self._aborted: dict[int, tuple[AbortedTransaction, bool]] = {}
         self._committed: set[int] = set()
         #: Aborted transactions whose markers are kept. The caller empties the list after each segment.
@@ -280,7 +281,7 @@ class CleanedTransactions:
         return True
 
     def may_discard(self, marker: RecordBatch) -> bool:
-        """Whether a transaction marker can be removed, because no batch of its transaction remains."""
+        """Whether no batch of a marker's transaction remains, so that the marker can be removed."""
         self._advance_to(marker.last_offset)
         record = next(iter(marker), None)
         if record is None:

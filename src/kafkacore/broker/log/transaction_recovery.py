@@ -1,7 +1,7 @@
 """Restores the transaction indexes of a log at a start.
 
 The entries of an index have no checksum, and after a loss of power the last entries may be missing. A replay
-of the batches yields the same entries again, so it replaces damaged entries and restores missing ones.
+of the batches yields the same entries again. They replace damaged entries and restore missing entries.
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ class TransactionRecovery:
     names:
         Names of the files in the folder of the log.
     unsynced_from:
-        Offset from which on entries may be missing or wrong.
+        From this offset on, entries may be missing or wrong.
 
     Attributes
     ----------
     valid_until:
-        Offset below which the entries of all indexes are valid. The replay must begin at or below it.
+        Offset below which the entries of all indexes are valid. The replay must begin at or below this
+        offset.
     has_entries:
         Whether there are aborted transactions.
     """
@@ -65,21 +66,21 @@ class TransactionRecovery:
             try:
                 segment.transaction_index.check(segment.base_offset, end)
             except CorruptRecordError as error:
-                # Not every invalid index is damaged: the process may have been killed after it wrote an entry
-                # and before it wrote the abort marker.
+                # Log only a warning, because an invalid index need not be damaged. The process may have been
+                # killed after it wrote an entry and before it wrote the abort marker.
                 name = segment.transaction_index.path.name
                 logger.warning("%s: rebuilding %s: %s", log_name, name, error.reason)
                 self._damaged.add(segment)
                 self.valid_until = min(self.valid_until, segment.base_offset)
 
     def _has_file(self, segment: LogSegment) -> bool:
-        # Do not create the index object of each segment, because most segments have no transactions.
+        # Check the list of names, so that segments without transactions do not create an index object.
         return f"{segment.base_offset:020d}{TRANSACTION_INDEX_SUFFIX}" in self._names
 
     def complete(
         self, segment: LogSegment, aborted: list[AbortedTransaction], replayed_from: int, replayed_to: int
     ) -> None:
-        """Replace the entries of a segment by those that a replay has yielded. Durable on return.
+        """Replace the entries of a segment by the entries from a replay. On return, the file is durable.
 
         Parameters
         ----------
@@ -88,7 +89,7 @@ class TransactionRecovery:
         aborted:
             Transactions whose abort markers the replay has found in the segment.
         replayed_from, replayed_to:
-            Offsets of the replayed batches. Entries outside of them stay.
+            Range of the replayed offsets. Entries outside of this range are kept.
         """
         if not aborted and not self._has_file(segment):
             return

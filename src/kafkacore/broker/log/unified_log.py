@@ -58,9 +58,9 @@ _TOO_MANY_FILES = (errno.EMFILE, errno.ENFILE)
 class UnifiedLog:
     """The log of one partition. Thread-safe.
 
-    Offsets are attributes that may be read without a lock. Each changes on its own, so two offsets that are
-    read one after the other may not match. A compiled :class:`~kafkacore.broker.log._local_log.LocalLog`
-    stores the segments and the log end offset.
+    Offsets are attributes that may be read without a lock. Two offsets that are read one after the other may
+    not match, because an offset may change between the reads. A compiled
+    :class:`~kafkacore.broker.log._local_log.LocalLog` stores the segments and the log end offset.
 
     Parameters
     ----------
@@ -115,8 +115,8 @@ class UnifiedLog:
     ) -> None:
         self.topic_partition = topic_partition
         self._lock = Lock()
-        #: Why the log is offline, or ``None``. When the disk fails, this is set, and all later calls raise it
-        #: as an error.
+        #: Why the log is offline, or ``None``. This is set when the disk fails. All later calls then raise an
+        #: error with this text.
         self.failure: str | None = None
         self._is_closed = False
         #: Log end offset when the error for a full disk was last logged.
@@ -129,16 +129,16 @@ class UnifiedLog:
         self._clock = clock
         self._work = work
         self._flushes_acks = flush == "ack"
-        # Held while files are synced or closed, so that no descriptor is closed during a sync. Acquired
-        # before _lock.
+        # This lock is held while files are synced or closed, so that no descriptor is closed during a sync. A
+        # thread that needs both locks acquires this lock before _lock.
         self._flush_lock = Lock()
-        # While compaction replaces segments, retention must not remove any.
+        # Whether compaction is replacing segments. Retention must not remove segments at that time.
         self._is_replacing = False
         #: Number of :attr:`appended_bytes` that are on disk.
         self.flushed_bytes = 0
         # Value of flushed_bytes at the last producer snapshot.
         self._snapshotted_bytes = 0
-        #: Bytes returned to consumers. The fetch handler counts them.
+        #: Number of bytes returned to consumers. The fetch handler updates this number.
         self.fetched_bytes = 0
         loaded = load_log(
             files,
@@ -166,7 +166,8 @@ class UnifiedLog:
         self._local = LocalLog(loaded.segments, loaded.log_end_offset)
         self._producers = loaded.producers
         self._transactions = loaded.producers.batches
-        # Whether a segment may have aborted transactions. It stays true when these are removed.
+        # Whether a segment may have aborted transactions. The value stays true after such segments are
+        # removed.
         self._has_aborted = loaded.has_aborted
         self._epochs = loaded.epochs
         self.log_start_offset = loaded.log_start_offset
@@ -197,9 +198,9 @@ class UnifiedLog:
 
         Without open transactions, it equals the high watermark.
         """
-        # Read the high watermark before the first unstable offset. In the other order, a transaction could
-        # begin between the two reads, and the high watermark could pass the transaction's first records.
-        # The result would then include these records.
+        # Read the high watermark before the first unstable offset. In the reverse order, a transaction could
+        # begin between the two reads, and the high watermark could pass the transaction's first records. The
+        # result would then include these records.
         high_watermark = self.high_watermark
         unstable = self._transactions.first_unstable_offset
         if unstable is None or unstable >= high_watermark:
@@ -249,7 +250,7 @@ class UnifiedLog:
         now_ms:
             Wall-clock time in milliseconds since the epoch.
         budget:
-            Limit on the work of validation. Without one, validation may take as long as it needs.
+            Limit on the work of validation. Without a budget, validation may take as long as it needs.
 
         Returns
         -------
@@ -265,7 +266,7 @@ class UnifiedLog:
         InvalidProducerEpochError, OutOfOrderSequenceNumberError, InvalidTxnStateError
             See :meth:`~kafkacore.broker.log._producer_batches.ProducerBatches.check`.
         KafkaStorageError
-            The write failed. After a full disk, appends succeed again when there is free space. Any other
+            The write failed. If the disk was full, appends succeed again when there is free space. Any other
             failure takes the log offline.
         """
         batch = validate_append(records, self.config, now_ms, self.topic_partition, budget)
@@ -310,8 +311,8 @@ class UnifiedLog:
                 if not self._flushes_acks:
                     self.high_watermark = local.log_end_offset
                     self.high_watermark_metadata = local.log_end_metadata
-        # A duplicate also marks the log as dirty if the original batch is not on disk, because the sync of
-        # that batch may have failed for lack of descriptors.
+        # A duplicate also marks the log as dirty if the original batch is not on disk. The sync of the
+        # original batch may have failed because the process had no free descriptor.
         if self._flushes_acks and info[1] >= self.high_watermark:
             self._work.mark_dirty(self)
         return info
@@ -319,7 +320,8 @@ class UnifiedLog:
     def append_from_coordinator(self, records: memoryview, *, now_ms: int) -> LogAppendInfo:
         """Append one batch of the group coordinator, which may be part of a transaction.
 
-        Its producer's epoch is checked. The batch has no sequence number, so it is never a duplicate.
+        The epoch of the batch's producer is checked. The batch has no sequence number, so it is never a
+        duplicate.
 
         Parameters
         ----------
@@ -335,7 +337,7 @@ class UnifiedLog:
         InvalidProducerEpochError
             The producer is fenced.
         KafkaStorageError
-            As :meth:`append`.
+            See :meth:`append`.
         """
         batch = validate_coordinator_append(records, self.config, self.topic_partition)
         return self.append_validated(batch, now_ms)
@@ -350,12 +352,12 @@ class UnifiedLog:
         transaction_version: int,
         now_ms: int,
     ) -> LogAppendInfo:
-        """Append the marker that ends a transaction, even if the producer has no open transaction here.
+        """Append the marker that ends a transaction, even if this partition has no such transaction.
 
         Parameters
         ----------
         producer_id, producer_epoch:
-            Producer of the transaction, and its epoch in the marker.
+            Producer id of the transaction, and the producer epoch that the marker gets.
         commit:
             Whether the transaction is committed, rather than aborted.
         coordinator_epoch:
@@ -375,7 +377,7 @@ class UnifiedLog:
         InvalidProducerEpochError, TransactionCoordinatorFencedError
             See :meth:`~kafkacore.broker.log._producer_batches.ProducerBatches.check_marker`.
         KafkaStorageError
-            As :meth:`append`.
+            See :meth:`append`.
         """
         marker = EndTransactionMarker(commit, coordinator_epoch)
         batch = marker.batch(producer_id, producer_epoch, now_ms)
@@ -479,13 +481,13 @@ class UnifiedLog:
         Parameters
         ----------
         start_offset:
-            Offset of the first record to read. The first batch may begin before it.
+            Offset of the first record to read. The first batch may begin before this offset.
         max_bytes:
             Maximum size of the result in bytes.
         min_one_message:
             Whether to return the first batch even if it is larger than ``max_bytes`` (KIP-74).
         max_offset:
-            Offset before which the last batch must end. The high watermark is always a limit as well.
+            The last batch must end before this offset. The high watermark is always a limit as well.
         may_slice:
             Whether a large read may return a part of the file, to be sent with ``sendfile``.
         with_aborted:
@@ -494,7 +496,7 @@ class UnifiedLog:
         Returns
         -------
         FetchDataInfo
-            The batches; empty if there are none below the limit.
+            The batches. They are empty if there is no batch below the limit.
 
         Raises
         ------
@@ -523,7 +525,7 @@ class UnifiedLog:
                 )
                 if found is not None:
                     # Read the transaction index before releasing the lock. Otherwise retention or compaction
-                    # could remove its entries first.
+                    # could remove entries of the index before they are read.
                     if with_aborted and self._has_aborted and found.next_offset > start_offset:
                         return FetchDataInfo(*found, self._collect_aborted(start_offset, found.next_offset))
                     return FetchDataInfo(*found)
@@ -578,14 +580,14 @@ class UnifiedLog:
             found, next_offset = self._search(records, timestamp, start_offset)
             if found is not None:
                 return found
-            # No record of the batch matches: its header has a later timestamp than its records, or the record
-            # with the timestamp is below start_offset.
+            # No record of the batch matches. Either the header of the batch has a later timestamp than the
+            # records, or the record with the timestamp is below start_offset.
             start_offset = max(next_offset, start_offset + 1)
 
     def offset_of_max_timestamp(self) -> TimestampAndOffset | None:
-        """Return the first record with the largest timestamp (KIP-734), or ``None`` if no record has one.
+        """Return the first record with the largest timestamp (KIP-734), or ``None`` without any timestamp.
 
-        Only records below the high watermark count, because consumers cannot read the others yet. As in
+        Only records below the high watermark count, because consumers cannot read later records yet. As in
         Kafka, the offset may be below the log start offset as long as the segment of the deleted record
         exists. This may be slow, because it decompresses a batch.
         """
@@ -655,7 +657,7 @@ class UnifiedLog:
         return self._flush(with_active=self._flushes_acks)
 
     def flush(self) -> bool:
-        """Sync the whole log, also in "os" mode. Returns and raises the same as :meth:`flush_dirty`."""
+        """Sync the whole log in both modes. The result and the errors are those of :meth:`flush_dirty`."""
         return self._flush(with_active=True)
 
     def _flush(self, *, with_active: bool) -> bool:
@@ -671,7 +673,8 @@ class UnifiedLog:
                 segments = local.segments[first : None if with_active else -1]
                 active = local.segments[-1]
                 end_metadata = local.log_end_metadata
-                # A log that has never had a record needs no sync: it opens the same way without its files.
+                # A log that has never had a record needs no sync. If its files are lost, the next start
+                # creates them again.
                 is_needed = local.log_end_offset > 0 or self._epochs.is_dirty
                 is_folder_dirty = self._is_folder_dirty and is_needed
                 self._is_folder_dirty &= not is_folder_dirty
@@ -702,7 +705,7 @@ class UnifiedLog:
             return has_moved
 
     def snapshot_producers(self, after_bytes: int) -> None:
-        """Write a producer snapshot if ``after_bytes`` bytes were flushed since the last one.
+        """Write a producer snapshot if ``after_bytes`` bytes were flushed since the last snapshot.
 
         The next start after a crash reads the log from the latest snapshot on. The flusher calls this method.
         """
@@ -839,7 +842,7 @@ class UnifiedLog:
     # ---- Compaction -----------------------------------------------------------------------------------
 
     def segments(self) -> list[LogSegment]:
-        """Return the current segments in order. The last one is the active segment."""
+        """Return the current segments in order. The last segment is the active segment."""
         with self._lock:
             return list(self._local.segments)
 
@@ -856,8 +859,8 @@ class UnifiedLog:
     def replace_segments(self, new: LogSegment, old: Sequence[LogSegment]) -> bool:
         """Replace the segments ``old`` by the compacted segment ``new``.
 
-        The change is durable on return. A read returns records from either the old segments or the new one. A
-        read that has begun can still finish.
+        The change is durable on return. A read returns records either from the old segments or from the new
+        segment. A read that has begun can still finish.
 
         Parameters
         ----------
@@ -975,7 +978,7 @@ class UnifiedLog:
     def end_offset_for_epoch(self, epoch: int) -> EpochEndOffset:
         """Return the end offset of ``epoch``, or of the latest epoch before it.
 
-        A client compares it with its own position to detect truncation (KIP-320).
+        A client compares this offset with the position of its consumer to detect truncation (KIP-320).
         """
         with self._lock:
             return self._epochs.end_offset(epoch, self.log_end_offset)
@@ -1008,7 +1011,7 @@ class UnifiedLog:
         return KafkaStorageError(self.failure)
 
     def _full(self, log_end_offset: int) -> KafkaStorageError:
-        """Return the error for a full disk, and log it once until the next successful append."""
+        """Return the error for a full disk. Log it only once before the next successful append."""
         message = f"{self.name}: the disk is full, so appends fail until there is free space"
         if self._full_at != log_end_offset:
             self._full_at = log_end_offset
