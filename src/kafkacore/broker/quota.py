@@ -138,10 +138,10 @@ _ANY_CLIENT = QuotaEntity(None, "")
 class ClientLimits:
     """The limits of one quota type for all clients.
 
-    As in Kafka, the most specific limit applies. Limits of the user by name come first, then those of the
-    default user, then those of client ids alone. For each user, the order is: with the client id, with the
-    default client id, without a client id. All clients of a user share the limit of the user. A limit set by
-    an API request has precedence over the configuration.
+    As in Kafka, the most specific limit applies. Limits of the named user come before limits of the default
+    user. Limits of a client id without a user come last. For each user, a limit with the client id comes
+    first, a limit with the default client id second, and a limit without a client id third. All clients of a
+    user share the limit of the user. A limit set by an API request has precedence over the configuration.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ class ClientLimits:
         return self._default is not None or bool(self._overrides) or bool(self._entities)
 
     def obeyed(self, client_id: str, user: str) -> tuple[float | None, QuotaEntity]:
-        """Return the limit of a client, and the entity whose clients share it."""
+        """Return the limit of a client, and the entity whose clients share this limit."""
         entities, shared = self._entities, QuotaEntity(None, client_id)
         if entities:
             for name in (user, ""):
@@ -202,12 +202,12 @@ class ClientLimits:
 
 
 class ClientQuota:
-    """Quota of one type for all clients, by the rate of a window.
+    """Quota of one type for all clients, measured as a rate over a window.
 
     Parameters
     ----------
     default, overrides:
-        As in :class:`ClientLimits`.
+        See :class:`ClientLimits`.
     sample_count:
         Number of samples (``quota.window.num``).
     sample_ms:
@@ -269,13 +269,13 @@ class ClientQuota:
         return throttle_ms if self._max_throttle_ms is None else min(throttle_ms, self._max_throttle_ms)
 
     def record(self, client_id: str, amount: float, now_ms: float, user: str = "") -> None:
-        """Record ``amount``, which may be negative. It affects the throttle time of the next request."""
+        """Record ``amount``, which may be negative. It changes the throttle time of the next request."""
         limit, shared = self._limits.obeyed(client_id, user)
         if limit is not None:
             self._rates.of(shared, now_ms).record(amount, now_ms)
 
     def rate(self, client_id: str, now_ms: float, user: str = "") -> float:
-        """Return the current rate per second of a client and of those that share its limit."""
+        """Return the current rate per second of a client and of all clients that share its limit."""
         rate = self._rates.get(self._limits.obeyed(client_id, user)[1])
         return 0.0 if rate is None else rate.measure(now_ms)[0]
 
@@ -303,7 +303,7 @@ class TokenBucket:
         return self._tokens
 
     def spend(self, amount: float, rate: float, now_ms: float) -> float:
-        """Take tokens out, and return the number of those that are left."""
+        """Remove tokens from the bucket, and return the number of tokens that are left."""
         self._tokens = self.tokens(rate, now_ms) - amount
         return self._tokens
 
@@ -312,15 +312,16 @@ class TokenBucket:
 
 
 class ControllerMutationQuota:
-    """Limits of partitions that clients create and delete per second (KIP-599).
+    """Limits on the number of partitions that clients create and delete per second (KIP-599).
 
     Parameters
     ----------
     sample_count:
         Number of samples (``controller.quota.window.num``).
     sample_ms:
-        Length of a sample in milliseconds (``controller.quota.window.size.seconds``). A client that was idle
-        for all samples may change at once as many partitions as its limit allows in ``sample_count`` samples.
+        Length of a sample in milliseconds (``controller.quota.window.size.seconds``). After ``sample_count``
+        idle samples, a client may change at once as many partitions as its limit allows in ``sample_count``
+        samples.
     """
 
     def __init__(self, sample_count: int, sample_ms: float) -> None:
@@ -355,8 +356,8 @@ class ControllerMutationQuota:
         now_ms:
             Monotonic time in milliseconds.
         is_strict:
-            Whether the change is rejected, and not recorded, if the limit is exceeded already. Then a change
-            that exceeds the limit itself does not throttle the client.
+            Whether the change is rejected, and not recorded, if earlier changes have exceeded the limit. If
+            so, a change that is the first to exceed the limit does not throttle the client.
         """
         limit, shared = self._limits.obeyed(client_id, user)
         if limit is None:
@@ -383,7 +384,7 @@ class ControllerMutationQuota:
 
 
 class IpConnectionQuota:
-    """Limits of new connections per second by IP address (KIP-612).
+    """Limits on the number of new connections per second from an IP address (KIP-612).
 
     Parameters
     ----------
@@ -399,7 +400,10 @@ class IpConnectionQuota:
         self._rates: _RecentRates[str] = _RecentRates(sample_count, sample_ms)
 
     def set_limit(self, ip: str, limit: float | None) -> None:
-        """Set the limit of an address, or of all others if ``ip`` is empty; ``None`` removes the limit."""
+        """Set the limit of an address; ``None`` removes the limit.
+
+        If ``ip`` is empty, set the default limit of all other addresses.
+        """
         if limit is None:
             self._limits.pop(ip, None)
         else:
@@ -410,7 +414,7 @@ class IpConnectionQuota:
         return self._limits.get(ip, self._limits.get(""))
 
     def count_and_get_throttle_ms(self, host: str, now_ms: float) -> float:
-        """Count a new connection and return 0; if it exceeds the limit, return its throttle time in ms.
+        """Count a new connection and return 0, or return the throttle time in ms if it exceeds the limit.
 
         As in Kafka, a connection that exceeds the limit does not count.
         """
@@ -430,7 +434,7 @@ class IpConnectionQuota:
 
 
 def canonical_ip(text: str) -> str:
-    """Return an IP address in its shortest form, and an IPv4 address in IPv6 notation as IPv4.
+    """Return an IP address in its shortest form. Convert an IPv4 address in IPv6 notation to IPv4.
 
     Raises
     ------
@@ -475,11 +479,11 @@ class Quotas:
                 (QuotaKind.REQUEST, "request", config.quota_request_default, config.quota_request_overrides),
             )
         }
-        #: Limits of partitions that are created and deleted.
+        #: Limits on the number of partitions that clients create and delete.
         self.mutations = ControllerMutationQuota(
             config.controller_quota_window_num, config.controller_quota_window_size_seconds * 1000.0
         )
-        #: Limits of new connections.
+        #: Limits on the number of new connections.
         self.connections = IpConnectionQuota(config.quota_window_num, sample_ms)
         #: Number of responses with a throttle time.
         self.throttled_count = 0
@@ -511,7 +515,7 @@ class Quotas:
         self._look()
 
     def record_mutation(self, request: Request, partitions: int, *, strict_since: int) -> None:
-        """Record that a request creates or deletes partitions. Its response gets the throttle time.
+        """Record that a request creates or deletes partitions. The response returns the throttle time.
 
         Parameters
         ----------
@@ -520,7 +524,7 @@ class Quotas:
         partitions:
             Number of partitions.
         strict_since:
-            First version of the API whose clients know the error.
+            First version of the API that may return the error.
 
         Raises
         ------

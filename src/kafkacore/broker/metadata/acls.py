@@ -21,7 +21,7 @@ from kafkacore.protocol.generated.metadata_records import (
 from kafkacore.security.principal import KafkaPrincipal
 from kafkacore.structs import ACLOperation, ACLPermissionType, ACLResourcePatternType, ResourceType
 
-#: Resource name, host or user name that matches every resource, host or user.
+#: Wildcard. As the name of a resource, host or user, it matches every resource, host or user.
 WILDCARD: Final = "*"
 _NUMBERS: Final[dict[type[IntEnum], frozenset[int]]] = {
     kind: frozenset(each.value for each in kind)
@@ -220,7 +220,7 @@ class AclStore:
     # ---- Changes ---------------------------------------------------------------------------------------
 
     def additions(self, acls: Iterable[Acl]) -> list[AccessControlEntryRecord]:
-        """Return the log records that add the entries of ``acls`` that do not exist yet."""
+        """Return the log records that add the entries of ``acls``, except those that exist already."""
         return [self._record(acl, self._new_id()) for acl in dict.fromkeys(acls) if acl not in self._ids]
 
     def removals(self, acls: Iterable[Acl]) -> list[RemoveAccessControlEntryRecord]:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from kafkacore.broker.requests._request import RequestContext
 
 ANYBODY: Final = "User:*"
-#: For each operation, the operations whose permission includes it. For example, an entry that allows READ
-#: also allows DESCRIBE, but an entry that denies READ does not deny DESCRIBE.
+#: Operation → the operations that imply it. For example, an entry that allows READ also allows DESCRIBE, but
+#: an entry that denies READ does not deny DESCRIBE.
 _IMPLY: Final = {
     ACLOperation.DESCRIBE: frozenset(
         {
@@ -52,9 +52,10 @@ class StandardAuthorizer:
     acls:
         Store of the access control entries.
     super_users:
-        Principals to which everything is allowed, such as ``User:admin``.
+        Principals that may perform every operation, such as ``User:admin``.
     allow_if_no_acl:
-        Whether everything is allowed on a resource without entries (``allow.everyone.if.no.acl.found``).
+        Whether everyone may perform every operation on a resource without entries
+        (``allow.everyone.if.no.acl.found``).
     """
 
     def __init__(
@@ -182,7 +183,7 @@ def _address(host: str) -> str:
 
 
 def _is_dominated(acl: Acl, denied: set[tuple[ACLResourcePatternType, str]]) -> bool:
-    """Return whether everything that an entry allows is denied by other entries."""
+    """Return whether other entries deny access to every resource that an entry allows."""
     if acl.pattern_type == ACLResourcePatternType.LITERAL:
         if acl.name == WILDCARD:
             return False

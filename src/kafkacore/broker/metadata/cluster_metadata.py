@@ -37,10 +37,10 @@ T = TypeVar("T")
 
 #: The log is rewritten when it has more records than this and fewer than half of its records are current.
 MIN_RECORDS_TO_REWRITE: Final = 1000
-#: Maximum records of one change, as in Kafka.
+#: Maximum number of records of one change, as in Kafka.
 MAX_RECORDS_OF_A_CHANGE: Final = 10_000
 
-#: Function that returns the records of a change, and the answer to return when they are durable.
+#: Function that returns the records of a change, and the answer to the request once the records are durable.
 Plan: TypeAlias = Callable[[], tuple[Sequence[MetadataRecord], T]]
 
 

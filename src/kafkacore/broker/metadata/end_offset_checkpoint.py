@@ -22,8 +22,8 @@ _LAST_OFFSET: Final = INT64_MAX
 class EndOffsetCheckpoint:
     """The checkpoint file.
 
-    The file is written in two steps, :meth:`prepare` and :meth:`set`, so that everything that needs disk
-    space is done before the log is written.
+    The file is written in two steps. :meth:`prepare` needs disk space, so it is called before the log is
+    written. :meth:`set` is called afterwards.
 
     Parameters
     ----------

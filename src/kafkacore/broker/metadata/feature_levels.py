@@ -27,9 +27,11 @@ class FeatureLevels:
     Attributes
     ----------
     group_version:
-        The level of ``group.version``, an attribute because each heartbeat of a consumer group needs it.
+        The level of ``group.version``. It is an attribute, because each heartbeat of a consumer group needs
+        it.
     transaction_version:
-        The level of ``transaction.version``, an attribute because each change of a transaction needs it.
+        The level of ``transaction.version``. It is an attribute, because each change of a transaction needs
+        it.
     """
 
     def __init__(self) -> None:

@@ -1,8 +1,8 @@
 """The file of the metadata log: record batches in the format of Kafka's ``__cluster_metadata``.
 
-Each change is one batch, which after a crash exists completely or not at all. A checkpoint file has the end
-offset of the acknowledged changes, so that a starting broker can distinguish an incomplete write from damage.
-The file is replaced atomically when most of its records are outdated.
+Each change is one batch. After a crash, the file has either the whole batch or nothing of it. A checkpoint
+file has the end offset of the acknowledged changes, so that a starting broker can distinguish an incomplete
+write from damage. The file is replaced atomically when most of its records are outdated.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from kafkacore.record._layout import (
 logger = logging.getLogger(__name__)
 
 FILE_NAME: Final = "cluster-metadata.log"
-#: Maximum records of a batch when the log is rewritten.
+#: Maximum number of records in a batch when the log is rewritten.
 _RECORDS_OF_A_BATCH: Final = 1000
 _LEADER_EPOCH: Final = 0
 
@@ -149,7 +149,7 @@ class MetadataLog:
             self._disk.close(fd)
 
     def _confirm(self, data: bytes, position: int) -> None:
-        """Make a complete but unacknowledged change durable, because it is in effect from now on."""
+        """Make a complete but unacknowledged change durable, because the broker now applies the change."""
         fd = self._disk.open(self.path)
         try:
             # Write the data again: after a failed sync, the kernel may treat pages as clean although they are
@@ -190,7 +190,8 @@ class MetadataLog:
             self._disk.fdatasync(fd)
             self._checkpoint.set()
         except OSError as error:
-            # The kernel drops pages that it could not write, so a second sync could succeed without them.
+            # The kernel drops pages that it could not write, so a second sync could succeed without writing
+            # these pages.
             self._fail(f"could not be synced: {error}")
             raise
         self._end += len(batch)
@@ -275,7 +276,7 @@ class MetadataLog:
 
 
 def _has_sound_batch(data: bytes, position: int) -> bool:
-    """Return whether a valid batch follows at or after ``position``.
+    """Return whether a valid batch begins at or after ``position``.
 
     A crash cannot cause an invalid batch before a valid batch. If the file has both, it is damaged.
     """

@@ -37,8 +37,8 @@ class QuotaKey(NamedTuple):
     is_of_ip: bool = False
 
 
-#: All keys by name. The order is that of Kafka's responses with up to three keys, which is the iteration
-#: order of its hash map.
+#: All keys by name. They are in the order in which Kafka's responses list up to three keys. That order is the
+#: iteration order of a Java hash map.
 KEYS: Final = {
     "consumer_byte_rate": QuotaKey(QuotaKind.FETCH, INT64_MAX),
     "controller_mutation_rate": QuotaKey(QuotaKind.CONTROLLER_MUTATION, None),
@@ -46,7 +46,7 @@ KEYS: Final = {
     "producer_byte_rate": QuotaKey(QuotaKind.PRODUCE, INT64_MAX),
     "connection_creation_rate": QuotaKey(QuotaKind.CONNECTION, INT32_MAX, is_of_ip=True),
 }
-#: Kafka's names of the types of whole numbers, by their maximum.
+#: Maximum value of an integer type → Kafka's name of the type.
 _TYPES: Final = {INT32_MAX: "an INT", INT64_MAX: "a LONG"}
 
 #: Pairs of entity type and name, sorted by type. A name of ``None`` is the default of that type.
@@ -91,7 +91,7 @@ class QuotaEntities:
         matches:
             Components of the filter, all of which must match.
         strict:
-            Whether to exclude entities that also have an entity type without a component in the filter.
+            Whether to exclude entities that have an entity type for which the filter has no component.
 
         Raises
         ------
@@ -231,7 +231,7 @@ def _check_value(key: str, value: float, *, is_of_ip: bool) -> None:
         raise InvalidRequestError(f"Quota {key} must be greater than 0")
     if maximum is None:
         return
-    # As in Java, the maximum is rounded to a float: a client sends 2**63 for the largest LONG.
+    # The maximum is rounded to a float, as in Java, because a client sends 2**63 for the largest LONG.
     if value > float(maximum):
         raise InvalidRequestError(f"Proposed value for {key} is too large for {_TYPES[maximum]}.")
     if value % 1.0 > 1e-6:

@@ -60,7 +60,7 @@ class ResourceConfigs:
     def change(self, kind: int, name: str, changes: Sequence[Change]) -> list[ConfigRecord]:
         """Return the records that change individual values of a resource.
 
-        The checks and errors are those of :meth:`replace`.
+        The checks and errors are the same as those of :meth:`replace`.
         """
         configs = dict(self.of(kind, name))
         for change in changes:

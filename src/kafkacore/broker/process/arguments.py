@@ -35,7 +35,7 @@ EPHEMERAL_PREFIX: Final = "kafkacore-ephemeral-"
 
 
 class _InsteadOfListen(argparse.Action):
-    """Reports that ``--port`` and ``--host``, which other programs have, are replaced by ``--listen``."""
+    """Rejects ``--port`` and ``--host``, which other programs have, and suggests ``--listen``."""
 
     def __call__(
         self, parser: argparse.ArgumentParser, _: object, value: object, option: object = None
@@ -280,7 +280,8 @@ def run(
         return _run(arguments, config, resolved.notes, default_level, on_ready, stop_on_stdin_eof)
     finally:
         if folder is not None:
-            # The broker normally removes the folder itself. This covers errors before the broker runs.
+            # The broker normally removes the folder itself. Remove it here if an error occurred before the
+            # broker ran.
             shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -83,9 +83,9 @@ class BrokerProcess:
         Parameters
         ----------
         user:
-            User to log in as, if the listener requires a login: one of ``users``, by default the first.
+            User to log in as, if the listener requires a login. Default: the first user in ``users``.
         listener:
-            Name of the listener to connect to, by default the first.
+            Name of the listener to connect to. Default: the first listener.
 
         Raises
         ------
@@ -269,7 +269,7 @@ class BrokerProcess:
             raise self._error(f"the broker exited with status {status}")
 
     def _take(self) -> subprocess.Popen[bytes] | None:
-        """Detach and return the child process, or ``None`` if this is a fork of the parent process."""
+        """Detach and return the broker process. Return ``None`` in a fork, which must not stop the broker."""
         process, self._process = self._process, None
         if process is not None and os.getpid() != self._parent:
             _close_pipes(process)

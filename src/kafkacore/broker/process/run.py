@@ -73,7 +73,7 @@ def run_broker(
     config:
         The configuration of the broker.
     stop_on_stdin_eof:
-        Whether to stop when standard input is closed, which happens even if the parent is killed.
+        Whether to stop when standard input is closed. A killed parent process also closes it.
     on_ready:
         Called when clients can connect. By default it prints :func:`ready_line` to standard output.
     ready_file:
@@ -99,7 +99,8 @@ def run_broker(
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
         if not (number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN)
     }
-    # Python runs a signal handler only after the wait, so the signal itself must also end the wait.
+    # Python runs a signal handler only after select() has returned. Let the signal itself also write to the
+    # pipe, so that select() returns.
     woken_before = signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
     try:
         for note in notes:
@@ -137,7 +138,7 @@ def _log_failure(error: KafkaError) -> None:
 
 
 def _write_ready_file(path: Path, broker: KafkaBroker) -> None:
-    """Write the ready file atomically, because another program waits for it. All users may read it."""
+    """Write the ready file atomically, because another program waits for it. All users may read the file."""
     try:
         replace_file(path, f"{ready_line(broker)}\n".encode(), 0o644)
     except OSError as error:

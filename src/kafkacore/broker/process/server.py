@@ -75,8 +75,8 @@ class KafkaBroker:
     on_stopped:
         Called on the network thread when it stops for any reason.
     node_count:
-        Number of virtual nodes, for tests. The first one is ``config.node_id`` and listens as configured. The
-        others have the next ids and listen on free ports of the same host.
+        Number of virtual nodes, for tests. The first node has the id ``config.node_id`` and listens as
+        configured. The other nodes have the next ids and listen on free ports of the same host.
     interceptor:
         Called with each request before its handler.
     """
@@ -147,7 +147,7 @@ class KafkaBroker:
             The data folder cannot be used, or the broker cannot listen on an address. Nothing is left
             running.
         """
-        assert self._thread is None, "a broker is started once"
+        assert self._thread is None, "a broker can be started only once"
         listeners: list[OpenListener] = []
         status_listener = None
         try:
@@ -190,7 +190,7 @@ class KafkaBroker:
         check_folder(data_dir, disk)
         dynamic_configs = DynamicConfigs(replace(self.config, data_dir=data_dir), disk)
         config = dynamic_configs.current
-        # The log manager comes first, because it locks the folder.
+        # Create the log manager before the other parts, because it locks the folder.
         log_manager = self._open_logs(config)
         self.cluster_id = load_or_create_cluster_id(config.data_dir, config.node_id, clock, disk)
         producer_ids = ProducerIdManager(config.data_dir, disk)
@@ -198,7 +198,8 @@ class KafkaBroker:
         quotas = Quotas(config, clock)
         metadata = self._metadata = load_metadata(config, clock, disk, quotas, log_manager.was_clean)
         access = self._listener_access(config)
-        # Only the server closes the selector, so nothing may fail before the server is created.
+        # Only the server closes the selector, so nothing may fail between the creation of the selector and of
+        # the server.
         selector = _selector(config, clock)
         cluster = ClusterState(topics, described_nodes(listeners, config))
         timer = Timer(clock.monotonic_ms())

@@ -36,7 +36,9 @@ def run_here(change: Change[T]) -> T:
 
 
 class ChangeQueue:
-    """Queue of changes. Only the network thread may use it; call :meth:`close` after it has stopped.
+    """Queue of changes. Only the network thread may use the queue.
+
+    Call :meth:`close` after the network thread has stopped.
 
     Parameters
     ----------
@@ -55,15 +57,15 @@ class ChangeQueue:
     ) -> None:
         self._thread_name = thread_name
         self._call_soon = call_soon
-        #: Changes that are not complete. The first one is running.
+        #: Changes that are not complete. The first change is running.
         self._queue: deque[tuple[Change[Any], OnDone[Any]]] = deque()
         self._work: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
 
     def submit(self, change: Change[T], on_done: OnDone[T]) -> None:
-        """Run a change after all earlier ones. ``on_done`` is called with the change's result or exception.
+        """Run a change after all earlier changes, and call ``on_done`` with its result or exception.
 
-        If ``on_done`` raises an exception when it is called with a result, it is called again with that
+        If ``on_done`` is called with a result and raises an exception, ``on_done`` is called again with that
         exception.
         """
         if self._call_soon is None:

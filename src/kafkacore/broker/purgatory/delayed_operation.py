@@ -13,7 +13,8 @@ from typing import Final, Protocol
 
 from kafkacore.broker.purgatory.timer import Timer, TimerTask
 
-#: Deadline of an operation without a timeout: an event completes it, or a closed connection cancels it.
+#: Deadline of an operation without a timeout. Such an operation waits until an event completes it or a closed
+#: connection cancels it.
 NEVER_MS: Final = inf
 
 
@@ -30,7 +31,7 @@ class DelayedOperation(TimerTask):
         super().__init__()
         self.deadline_ms = deadline_ms
         self.is_completed = False
-        #: The purgatory that watches the operation, and the keys whose events it watches.
+        #: The purgatory in which the operation waits, and the keys whose events can complete the operation.
         self.purgatory: DelayedOperationPurgatory | None = None
         self.keys: tuple[Hashable, ...] = ()
         #: Called with the exception if :meth:`on_complete` fails, so that other requests are not affected.
@@ -112,7 +113,7 @@ class DelayedOperationPurgatory:
         if watchers is None:
             return 0
         completed = 0
-        # Iterate over a copy, because completing an operation may start another one on the same key.
+        # Iterate over a copy, because completing an operation may add another operation to the same key.
         for operation in list(watchers):
             if not operation.is_completed and operation.can_complete():
                 completed += operation.force_complete(expired=False)

@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class ResponseCollector(Generic[T]):
-    """Calls ``on_all`` with all answers, in the order of the request, when the last one has arrived.
+    """Calls ``on_all`` with all answers, in the order of the request, when the last answer has arrived.
 
     Parameters
     ----------

@@ -81,7 +81,7 @@ class Timer:
         return len(self._overdue) + sum(len(slot.tasks) for _, _, slot in self._queue)
 
     def add(self, deadline_ms: float, task: TimerTask) -> None:
-        """Schedule ``task`` for ``deadline_ms``, or move it there if it is in the timer already."""
+        """Schedule ``task`` for ``deadline_ms``. A task that is already in the timer is rescheduled."""
         if task._slot_tasks is not None:
             task.cancel()
         task.deadline_ms = deadline_ms
@@ -120,7 +120,7 @@ class Timer:
     def time_to_next_ms(self, now_ms: float) -> float | None:
         """Return the milliseconds until :meth:`advance` must be called, or ``None`` if there are no tasks.
 
-        This can be earlier than the first deadline, if tasks must move to a finer wheel before then.
+        The call can be needed before the first deadline, because tasks may have to move to a finer wheel.
         """
         if self._overdue:
             return 0.0
@@ -145,9 +145,9 @@ class Timer:
         number = tick // slot_ms
         slot = self._wheels[level][number % SLOTS_OF_A_WHEEL]
         if not slot.is_queued:
-            # A slot is reused for one period after another. If it is already queued, it has the start time of
-            # this period: its earlier periods are over, and its later periods are beyond the end of this
-            # wheel.
+            # A slot is used for one period after another. A slot that is already queued is in use for the
+            # period of this task, because its earlier periods are over and its later periods are beyond the
+            # end of the wheel.
             slot.is_queued = True
             slot.begin_ms = number * slot_ms
             heapq.heappush(self._queue, (slot.begin_ms, next(self._ties), slot))
