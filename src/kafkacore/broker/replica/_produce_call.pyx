@@ -1,7 +1,7 @@
 """Decodes Produce requests and encodes their responses.
 
-One object per partition holds both the request and the response. This code is written by hand, because half
-of the cost of a Produce was spent on the objects of the generated messages. A test compares its results
+One object per partition holds both the request and the response. This code is written by hand, because the
+objects of the generated messages took half of the time of a Produce. A test compares the results of this code
 with those of the generated messages.
 """
 
@@ -104,7 +104,7 @@ cdef class ProduceCall:
 
 
 cdef int skip_tags(Cursor cursor, bint compact) except -1:
-    """Skip the tagged fields at the end of a structure, if its version has them."""
+    """Skip the tagged fields at the end of a structure, if the version of the request has tagged fields."""
     cdef Py_ssize_t count
     if compact:
         count = cursor.read_unsigned_varint()

@@ -2,10 +2,10 @@
 
 Only the network thread uses this module. The behaviour is that of Kafka's ``FetchManager``, ``FetchSession``
 and ``FetchSessionCache``, with one difference: Kafka checks every partition of a session at each fetch. Here
-a session is notified of changes of its partitions and checks only those, so that the cost of a fetch grows
-with the changes and not with the session. A partition that is not checked has no records to send, no error
-and no new offset. Each fetch also checks a few other partitions in turn, because a log start offset may move
-without notification.
+a session is notified of changes of its partitions and checks only the changed partitions. The cost of a fetch
+therefore depends on the number of changes and not on the size of the session. A partition that is not checked
+has no records to send, no error and no new offset. Each fetch also checks a few other partitions in turn,
+because a log start offset may move without notification.
 """
 
 from __future__ import annotations
@@ -33,14 +33,15 @@ from kafkacore.structs import INT32_MAX, TopicPartition
 NO_SESSION = 0
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
-#: Minimum milliseconds since a session was last used, or created, before another session may evict it. A
-#: session of a replica may evict a consumer's session earlier.
+#: A new session may evict a session that was not used for this many milliseconds, or that was created this
+#: many milliseconds ago. A session of a replica may evict a consumer's session earlier.
 MIN_EVICTION_MS = 120_000.0
 #: Number of partitions that each fetch checks although the session was not notified of a change.
 CHECKED_IN_TURN = 4
 
-#: Maximum number of partitions in all sessions; each takes about 340 bytes. Kafka limits only the number of
-#: sessions, but a session may have 100,000 partitions that do not exist or that the client may not read.
+#: Maximum number of partitions in all sessions. Each partition takes about 340 bytes. Kafka limits only the
+#: number of sessions, but a session may have 100,000 partitions that do not exist or that the client may not
+#: read.
 MAX_PARTITIONS = 250_000
 
 #: Topic id or topic name, and partition number.
@@ -104,7 +105,7 @@ class CachedPartition:
     def partition_changed(self) -> Hashable:
         """Let the next fetch check this partition, and return the session.
 
-        The session is the key of its waiting fetch in the purgatory.
+        In the purgatory, the session is the key of the session's waiting fetch.
         """
         self.session.to_check[self.asked] = self
         return self.session
@@ -242,7 +243,7 @@ class IncrementalContext:
             if not (result.error or result.is_readable or result.diverging_epoch is not None):
                 del to_check[partition]
             elif len(result.records):
-                # Move the partition to the end, so that the next fetch serves the others first.
+                # Move the partition to the end, so that the next fetch serves the other partitions first.
                 del to_check[partition]
                 to_check[partition] = cached
         return included
@@ -258,9 +259,9 @@ class FetchManager:
     Parameters
     ----------
     replica_manager:
-        Notifies sessions of events on their partitions.
+        Replica manager, which notifies sessions of events on their partitions.
     name_of:
-        Returns the name of the topic with an id, or ``None``.
+        Function that returns the name of the topic with a given id, or ``None`` if there is no such topic.
     clock:
         Source of the monotonic time and of random session ids.
     max_sessions:
@@ -368,7 +369,7 @@ class FetchManager:
             self._replica_manager.unwatch(partition.asked.topic_partition, partition)
 
     def resolve(self, partition: CachedPartition) -> None:
-        """Look up the topic of a partition again, because a topic with that id may have been created."""
+        """Look up the topic of a partition again, because the topic with that id may exist by now."""
         asked = partition.asked
         name = self._name_of(asked.topic_id)
         if name is not None:
@@ -412,7 +413,7 @@ class FetchManager:
         return True
 
     def _make_room(self, ask: FetchAsk, size: int, now_ms: float) -> bool:
-        """Evict a session to admit a new session with ``size`` partitions; return whether one was evicted."""
+        """Evict a session to admit a new session with ``size`` partitions. Return whether this succeeded."""
         if not self._sessions:
             return False
         oldest = next(iter(self._sessions.values()))

@@ -1,4 +1,4 @@
-"""Appends to and reads from partitions, and completes the requests that wait for them.
+"""Appends to partitions, reads from them, and completes requests that wait for changes of partitions.
 
 The behaviour is that of Kafka's ``ReplicaManager`` for partitions with one replica.
 """
@@ -118,7 +118,7 @@ class ReplicaManager:
         return bool(self._changed or self._keys or self._tasks)
 
     def _take_events(self) -> None:
-        """Collect the keys of changed partitions and notify their watchers. This completes no request."""
+        """Collect the keys of changed partitions and notify their watchers. Do not complete requests yet."""
         changed = self._changed
         while changed:
             for topic_partition in {changed.popleft() for _ in range(len(changed))}:
@@ -168,8 +168,8 @@ class ReplicaManager:
     ) -> tuple[UnifiedLog, LogAppendInfo | None]:
         """Append one batch like :meth:`append`, if its validation does not exceed ``budget``.
 
-        If the validation exceeds ``budget``, return the log with ``None``. The caller then validates the
-        batch on another thread and calls :meth:`append_validated`.
+        If the validation exceeds ``budget``, return the log and ``None``. The caller then validates the batch
+        on another thread and calls :meth:`append_validated`.
         """
         log = self._cluster.led_log(topic_partition, node_id)
         info = log.append(records, now_ms=self._clock.wall_ms(), budget=budget)
@@ -186,7 +186,7 @@ class ReplicaManager:
             The topic has been deleted in the meantime. The error is raised even if a new topic has the same
             name.
         BrokerResponseError
-            As :meth:`append`.
+            See :meth:`append`.
         """
         if self._cluster.led_log(topic_partition, node_id) is not log:
             raise UnknownTopicOrPartitionError(f"{partition_name(topic_partition)} was deleted")
@@ -385,7 +385,7 @@ class ReplicaManager:
 
 
 class Seen(NamedTuple):
-    """Number of bytes that a read of a partition returned, and the position in the log where they end."""
+    """Number of bytes that a read of a partition returned, and the position in the log after them."""
 
     size: int
     end: LogOffsetMetadata

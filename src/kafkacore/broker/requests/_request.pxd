@@ -23,17 +23,20 @@ cdef class Request:
     cdef readonly int32_t correlation_id
     cdef readonly str client_id
     cdef readonly object message
-    # The delayed operation that the request waits in; a closed connection cancels it.
+    # The delayed operation in which the request waits. A closed connection cancels the operation.
     cdef public object operation
-    # When its handling began, when it began to wait (0 if it has not), and the statistics of its API.
+    # Time at which handling of the request began, time at which the request began to wait (0 if it did not
+    # wait), and statistics of the API.
     cdef public double began_ms
     cdef public double waits_since_ms
     cdef public object stats
-    # Bytes of its frame; the quotas that have not counted it yet, or None; throttle time after the response.
+    # Size of the request's frame in bytes, quotas that have not counted the request yet (or None), and
+    # throttle time after the response.
     cdef public Py_ssize_t size
     cdef public object quotas
     cdef public double throttle_ms
-    # Monotonic time until which a quota of partition changes throttles the client; 0 if it does not.
+    # Monotonic time until which a quota of partition changes throttles the client, or 0 if the client is not
+    # throttled.
     cdef public double throttled_until_ms
     # An interceptor may replace these functions.
     cdef public object encode

@@ -5,7 +5,7 @@ from libc.stdint cimport int32_t
 
 from kafkacore.security.principal import ANONYMOUS
 
-# Passed to on_response instead of a response, to close the connection.
+# Value that is passed to on_response instead of a response to close the connection.
 HANG_UP = object()
 
 

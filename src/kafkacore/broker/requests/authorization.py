@@ -74,8 +74,8 @@ _ERRORS: Final[dict[ResourceType, type[AuthorizationError]]] = {
     ResourceType.CLUSTER: ClusterAuthorizationFailedError,
     ResourceType.TRANSACTIONAL_ID: TransactionalIdAuthorizationFailedError,
 }
-#: For each resource type of a configuration request, the resource type whose permissions are checked. Brokers
-#: (4), broker loggers (8) and client metrics (16) belong to the cluster.
+#: Resource type of a configuration request → the resource type whose permissions are checked. For brokers
+#: (4), broker loggers (8) and client metrics (16), the permissions of the cluster are checked.
 _CONFIGURED: Final[dict[int, ResourceType]] = {
     2: ResourceType.TOPIC,
     4: ResourceType.CLUSTER,
@@ -137,8 +137,8 @@ def allowed(
     resource_type, name:
         The resource.
     is_asked_for:
-        Whether to log a denial. False if the client did not name this resource, or if another permission may
-        allow the request.
+        Whether to log a denial. The value must be false if the client did not name this resource, or if
+        another permission may allow the request.
     """
     authorizer = services.authorizer
     if authorizer is None or authorizer.authorize(request.context, operation, resource_type, name):
@@ -213,8 +213,8 @@ def require(
     resource_type, name:
         The resource.
     topic_id:
-        Id of the topic, if the request identifies it by id. The error then contains the id and not the name,
-        which the client may not be allowed to know.
+        Id of the topic, if the request identifies the topic by id. The error then contains the id and not the
+        name, because the client may not be allowed to know the name.
 
     Raises
     ------

@@ -1,6 +1,6 @@
 """Handles requests whose long-running work runs on a separate thread.
 
-The work is a generator, as for a change of topics. The generator runs on the network thread and yields
+The work is a generator, like a change of topics. The generator runs on the network thread and yields
 functions that the thread ``kafka-long-work`` runs, one request after the other. A connection has at most one
 such request, and ``queued.max.request.bytes`` limits the total size of all these requests.
 """
@@ -53,8 +53,8 @@ def answer_after(
 ) -> AnsweredLater:
     """Run ``work``, and send its result as the response to ``request``.
 
-    If ``work`` returns ``ANSWERED_LATER``, it sends the response itself. If ``work`` raises an exception, the
-    connection is closed.
+    If ``work`` returns ``ANSWERED_LATER``, ``work`` sends the response itself. If ``work`` raises an
+    exception, the connection is closed.
     """
 
     def on_done(outcome: ResponseT | AnsweredLater | Exception) -> None:

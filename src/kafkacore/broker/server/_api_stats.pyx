@@ -29,7 +29,7 @@ cdef class ApiStats:
         Milliseconds that a request waited for the network thread after it was read.
     errors:
         Number of errors by error code. If a request has several parts, such as partitions, each failed part
-        counts.
+        counts as one error.
     """
 
     cdef readonly str name

@@ -16,9 +16,9 @@ from kafkacore.broker.server.metrics import BrokerMetrics
 from kafkacore.errors import IllegalSaslStateError
 from kafkacore.protocol import encode_response
 
-# Maximum number of elements in all arrays of a request: 10,000 topics with one partition each have 20,000.
-# Kafka limits only a request's size, but here an element of two bytes becomes an object of about 70 bytes and
-# causes a result of its own.
+# Maximum number of elements in all arrays of a request. For example, 10,000 topics with one partition each
+# are 20,000 elements. Kafka limits only the size of a request. Here an element of two bytes becomes an object
+# of about 70 bytes, and the response has a result for each element.
 MAX_ELEMENTS = 100_000
 
 
@@ -52,7 +52,7 @@ cdef class KafkaApis:
         api_versions.serve(registry.HANDLERS)
 
     def handle(self, RequestContext context not None, payload, on_response):
-        """Handle a request; ``on_response`` is called before this returns, or later if the request must wait.
+        """Handle a request. If the request must wait, ``on_response`` is called later, otherwise at once.
 
         Raises
         ------
@@ -63,7 +63,7 @@ cdef class KafkaApis:
         """
         cdef Cursor cursor = Cursor(payload)
         cursor.limit_elements(MAX_ELEMENTS)
-        # Every version of the header starts with these fields; the rest depends on the version.
+        # Every version of the header starts with these fields. The other fields depend on the version.
         cdef int api_key = cursor.read_int16()
         cdef int version = cursor.read_int16()
         cdef int32_t correlation_id = cursor.read_int32()
@@ -103,7 +103,7 @@ cdef class KafkaApis:
             request.respond(response)
 
     def _answer_unknown(self, handler, context, api_key, version, correlation_id, on_response):
-        """Answer a request of an unsupported version; only ApiVersions has a response for it."""
+        """Reject a request of an unsupported version. Only ApiVersions has a response for this case."""
         if handler is not api_versions.HANDLER:
             raise CloseConnectionError(f"{handler.request_class.NAME} version {version} is not supported")
         request = Request(context, api_key, 0, correlation_id, None, None, encode_response, on_response)

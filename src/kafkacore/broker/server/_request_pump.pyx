@@ -28,7 +28,7 @@ cdef class Connection:
     is_disconnected:
         Whether the peer has disconnected. Its earlier requests are still handled, but not answered.
     pause:
-        The timer task that ends the throttling by a quota; ``None`` without throttling.
+        The timer task that ends the throttling by a quota, or ``None`` if the connection is not throttled.
     is_draining:
         Whether the peer has disconnected while another thread works on its request. The connection is removed
         when all its requests are handled.

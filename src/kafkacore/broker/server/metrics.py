@@ -1,7 +1,7 @@
 """Request metrics, recorded by the network thread: counts, latencies and errors of each API.
 
-Measuring a request takes one reading of the clock and one or two calls of compiled code. Bytes and records of
-partitions are counted by the logs. Names follow Kafka's ``RequestMetrics``.
+To measure a request, the network thread reads the clock once and calls compiled code once or twice. The logs
+count the bytes and records of partitions. Names follow Kafka's ``RequestMetrics``.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from kafkacore.broker.server._api_stats import ApiStats
 from kafkacore.clock import Clock
 from kafkacore.errors import for_code
 
-#: For each API, the names of the response fields that contain errors: a list in the response, and a list in
-#: each element of it (empty if there is no such list).
+#: API → the names of the two response fields that contain errors. The first field is a list in the response.
+#: The second field is a list in each element of the first list, or empty if there is no such list.
 _ERRORS_IN: Final = {
     "Produce": ("topics", "partitions"),
     "Fetch": ("responses", "partitions"),

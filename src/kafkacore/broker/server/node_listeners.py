@@ -31,7 +31,9 @@ class OpenListener(NamedTuple):
 
 
 def open_listeners(config: BrokerConfig, node_ids: Iterable[int]) -> list[OpenListener]:
-    """Open the listeners of every node: the first node on the configured ports, the others on free ports.
+    """Open the listeners of all nodes.
+
+    The first node listens on the configured ports. The other nodes listen on free ports.
 
     Raises
     ------

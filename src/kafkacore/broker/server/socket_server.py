@@ -4,7 +4,7 @@ One thread, ``kafka-broker-network``, does all of this, including request handli
 Kafka's ``SocketServer`` and ``Processor``.
 
 As in Kafka, a connection handles one request at a time. The server reads one further request and then mutes
-the channel until the first one is done. A client that waits for each response is never muted, and a
+the channel until the first request is done. A client that waits for each response is never muted, and a
 disconnect during a long poll is noticed.
 """
 
@@ -45,12 +45,16 @@ T = TypeVar("T")
 _FILE_ERRORS = (errno.ENODATA, errno.EIO)
 #: Maximum time of one wait, so that a lost wake-up delays a response by at most a second.
 MAX_WAIT_MS = 1000.0
-#: Maximum number of throttled connections that are open at the same time. Further ones are closed at once.
+#: Maximum number of throttled connections that are open at the same time. Further connections over the limit
+#: of their IP address are closed at once.
 MAX_THROTTLED = 100
 
 
 class _Pause(TimerTask):
-    """Timer task that ends the throttling of a connection. Until then, none of its requests are handled."""
+    """Timer task that ends the throttling of a connection.
+
+    The requests of the connection are handled only after that.
+    """
 
     __slots__ = ("_connection", "_pump")
 

@@ -1,8 +1,8 @@
 """Snapshots of a running broker, as plain numbers and text.
 
 The calling thread reads the logs, which any thread may do. Connections, groups and delayed requests belong to
-the network thread, so they are read there. A snapshot has a limited number of topics, clients and groups, but
-its totals count all.
+the network thread, so that thread reads them. A snapshot has a limited number of topics, clients and groups,
+but its totals include all of them.
 """
 
 from __future__ import annotations
@@ -129,7 +129,8 @@ class StatusCollector:
         self._lock = Lock()
         self._last: Snapshot | None = None
         self._fresh_until_ms = 0.0
-        # Take the first counts before clients send requests. Records from earlier runs then do not count.
+        # Take the first counts before clients send requests, so that records from earlier runs are not
+        # counted.
         self._history = History(self._counts(is_first=True))
 
     def snapshot(self) -> Snapshot | None:
@@ -181,7 +182,9 @@ class StatusCollector:
             return self._last
 
     def sample(self) -> float:
-        """Add a sample to the history if one is due, and return when the next one is due, in milliseconds.
+        """Add a sample to the history if a sample is due.
+
+        Return the monotonic time in milliseconds at which the next sample is due.
 
         The method never blocks. If a snapshot is being taken, the sample is postponed to the next call.
         """
@@ -374,8 +377,8 @@ def _bounded(topics: Sequence[TopicFigures]) -> list[TopicFigures]:
 
 
 def _version() -> str:
-    # Imported here, because this import takes as long as the rest of the broker's start, and only a snapshot
-    # needs it.
+    # Import the module here, because the import takes as long as the rest of the broker's start, and only
+    # snapshots need it.
     from importlib import metadata
 
     try:

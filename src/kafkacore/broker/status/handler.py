@@ -18,7 +18,7 @@ from kafkacore.broker.status.prometheus_text import CONTENT_TYPE, prometheus_tex
 logger = logging.getLogger(__name__)
 
 PAGE: Final = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
-#: Accepted values of the header ``Host``. The port may be any, because a user may forward another port.
+#: Accepted values of the header ``Host``. Every port is accepted, because a user may forward another port.
 _OWN_HOST = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d{1,5})?", re.IGNORECASE)
 _JSON: Final = "application/json"
 

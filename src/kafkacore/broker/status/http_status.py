@@ -43,7 +43,7 @@ class Collector(Protocol):
     def snapshot(self) -> Snapshot | None: ...
     def is_alive(self) -> bool: ...
     def sample(self) -> float:
-        """Take a sample for the history if one is due; return when the next is due, in milliseconds."""
+        """Take a sample for the history if it is due. Return when the next sample is due, in milliseconds."""
 
 
 def listen(port: int) -> socket.socket:
@@ -67,8 +67,8 @@ class _Connection:
         #: Whether the request has been passed to a worker.
         self.is_asked = False
         self.answer = memoryview(b"")
-        #: Whether the response is written. Further bytes of the client are read, because unread bytes would
-        #: reset the connection and lose the response.
+        #: Whether the response is written. The server still reads bytes from the client, because unread bytes
+        #: would reset the connection and lose the response.
         self.is_finished = False
 
 
@@ -249,7 +249,7 @@ class StatusServer:
     # ---- Workers -------------------------------------------------------------------------------------
 
     def _work(self, connection: _Connection) -> None:
-        # Imported here, because http.server would slow down the start of the broker.
+        # Import the handler here, because importing http.server would slow down the start of the broker.
         from kafkacore.broker.status.handler import answer
 
         try:

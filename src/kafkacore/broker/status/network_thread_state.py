@@ -35,7 +35,11 @@ def short(text: str) -> str:
 
 
 class MemberSeen(NamedTuple):
-    """A member of a group. Its assignment is encoded in a classic group, and by topic in a consumer group."""
+    """A member of a group.
+
+    In a classic group, ``assignment`` is encoded. In a consumer group, ``assignment`` has the partitions by
+    topic.
+    """
 
     member_id: str
     group_instance_id: str | None

@@ -21,14 +21,14 @@ from kafkacore.broker.status.snapshot import (
 )
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-#: Maximum number of topics and of partitions with metrics of their own.
+#: Maximum number of topics, and of partitions, that get separate metrics.
 MAX_TOPICS: Final = 200
 MAX_PARTITIONS: Final = 1000
 _REST: Final = "(other topics)"
 _ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 
-#: For each metric: the variable part of its name, its help text, and its key in the counts of topics and of
-#: the broker.
+#: Each tuple describes one metric. It has the variable part of the metric's name, the help text, and the key
+#: in the counts of topics and of the broker.
 _TRAFFIC: Final[tuple[tuple[str, str, Literal["bytes_in", "messages_in", "bytes_out"]], ...]] = (
     ("bytesin", "Bytes that producers have written", "bytes_in"),
     ("messagesin", "Records that producers have written", "messages_in"),
@@ -332,6 +332,6 @@ def _transactions(text: _Text, transactions: TransactionsFigures) -> None:
     text.one(
         "kafkacore_broker_oldest_open_transaction_seconds",
         "gauge",
-        "Seconds since the oldest open transaction began; 0 without one.",
+        "Seconds since the oldest open transaction began; 0 if none is open.",
         transactions["oldest_open_ms"] / 1000,
     )

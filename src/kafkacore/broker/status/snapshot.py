@@ -158,7 +158,7 @@ class RebalanceFigures(TypedDict):
 class TransactionsFigures(TypedDict):
     id_count: int
     open_count: int
-    #: Time since the oldest open transaction began; 0 without one.
+    #: Time since the oldest open transaction began; 0 if none is open.
     oldest_open_ms: int
 
 
