@@ -170,7 +170,7 @@ class Disk:
         return os.path.exists(path)
 
     def is_dir(self, path: Path) -> bool:
-        """Whether ``path`` is a folder and not a link to one, so that deletion never follows a link."""
+        """Whether ``path`` is a folder, and not a link to a folder. Deletion must not follow a link."""
         return os.path.isdir(path) and not os.path.islink(path)
 
     def folders(self, path: Path) -> list[str]:

@@ -38,7 +38,7 @@ def random_id(clock: Clock) -> str:
 
 
 def load_or_create_cluster_id(data_dir: Path, node_id: int, clock: Clock, disk: Disk) -> str:
-    """Return the cluster id of ``data_dir``, or create and store one.
+    """Return the cluster id of ``data_dir``. If the folder has no id, create and store a new id.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def load_or_create_cluster_id(data_dir: Path, node_id: int, clock: Clock, disk: 
     if stored_node != str(node_id):
         raise KafkaConfigurationError(
             f"{path} has node.id {stored_node}, but this broker has node.id {node_id}: "
-            "set node.id to the stored one, or use another data folder"
+            "set node.id to the stored id, or use another data folder"
         )
     cluster_id = found.get("cluster.id")
     if not cluster_id:
@@ -75,9 +75,9 @@ def load_or_create_cluster_id(data_dir: Path, node_id: int, clock: Clock, disk: 
 class KeptMetadata:
     """A property in ``meta.properties`` that is set if the data folder contains a metadata log.
 
-    The property allows a starting broker to detect that the metadata log was lost. It is set in two steps, so
-    that everything that needs disk space is done before the log is changed. If ``meta.properties`` does not
-    exist, the property is not set.
+    The property allows a starting broker to detect that the metadata log was lost. It is set in two steps:
+    :meth:`prepare` uses disk space and is called before the log is changed, and :meth:`set` is called
+    afterwards. If ``meta.properties`` does not exist, the property is not set.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def _properties(path: Path, disk: Disk) -> dict[str, str]:
             f"{path} has {len(data)} bytes, which is too large for this file: restore it, or use another "
             "data folder"
         )
-    # Lines are parsed one at a time, because a list of all of them takes many times the size of the file.
+    # Lines are parsed one at a time, because a list of all lines takes many times the size of the file.
     return {line[1]: line[2] for line in _PROPERTY.finditer(data.decode("utf-8", "replace"))}
 
 

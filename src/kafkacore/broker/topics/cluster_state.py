@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Leader epoch in a request from a client that does not know it.
+#: Value in a request from a client that does not know the leader epoch.
 NO_EPOCH = -1
 #: Value that is used as the leader id if a partition has no leader.
 NO_LEADER = -1
@@ -45,7 +45,7 @@ class NodeListener(NamedTuple):
 
 
 class BrokerNode(NamedTuple):
-    """A node as clients see it. Host and port are those that its first listener advertises."""
+    """A node as clients see it. ``host`` and ``port`` are advertised by the node's first listener."""
 
     node_id: int
     host: str
@@ -90,7 +90,7 @@ class ClusterState:
     topics:
         Catalog in which topics and the logs of partitions are looked up.
     nodes:
-        The nodes, of which there must be at least one. All are up, and the first one is the controller.
+        At least one node. All nodes are up, and the first node is the controller.
     """
 
     def __init__(self, topics: TopicCatalog, nodes: Sequence[BrokerNode]) -> None:
@@ -112,7 +112,8 @@ class ClusterState:
         self.on_moved: list[Callable[[TopicPartition], None]] = []
         #: Functions that are called with the id of a node that has stopped.
         self.on_stopped: list[Callable[[int], None]] = []
-        #: Set by tests: function that returns the exception of :meth:`led_log` for a partition, or ``None``.
+        #: Tests set this function. It returns an exception for :meth:`led_log` to raise for a partition, or
+        #: ``None``.
         self.refusal: Callable[[TopicPartition], Exception | None] | None = None
 
     def nodes(self) -> list[BrokerNode]:
@@ -148,7 +149,7 @@ class ClusterState:
     def place_new(
         self, topic: str, partitions: range, replication_factor: int, assigned: Sequence[Sequence[int]]
     ) -> None:
-        """Set the replicas of new partitions to ``assigned``; if that is empty, distribute them evenly."""
+        """Set the replicas of new partitions to ``assigned``, or to an even assignment if that is empty."""
         if self._only is None:
             replicas = assigned or self.spread(topic, partitions, replication_factor)
             self.place(topic, replicas, partitions.start)
@@ -183,7 +184,7 @@ class ClusterState:
         replicas:
             The nodes of each partition.
         replication_factor:
-            Required number of replicas. ``None`` stands for that of the first partition.
+            Required number of replicas. ``None`` means the number of replicas of the first partition.
 
         Raises
         ------
@@ -228,7 +229,7 @@ class ClusterState:
         return placed
 
     def in_sync(self, topic_partition: TopicPartition) -> list[int]:
-        """Return the replicas of a partition that are up. All are in sync, because nodes share the log."""
+        """Return the replicas of a partition that are up. They are in sync, because nodes share the log."""
         return [node for node in self.replicas(topic_partition) if node in self._up]
 
     def leader(self, topic_partition: TopicPartition) -> int:
@@ -248,9 +249,10 @@ class ClusterState:
     def reassign(self, topic_partition: TopicPartition, nodes: Sequence[int]) -> None:
         """Change the replicas of an existing partition to ``nodes``, the preferred leader first.
 
-        All nodes share the log, so the change is complete on return without copying, if the nodes are up. As
-        in Kafka, the old replicas stay until all added nodes are up. If no node is added, they stay until one
-        of the remaining nodes is up. A leader that remains a replica stays the leader.
+        All nodes share the log, so no records are copied. If the nodes are up, the change is complete on
+        return. As in Kafka, the old replicas stay until all added nodes are up. If no node is added, the old
+        replicas stay until one of the remaining nodes is up. A leader that remains a replica stays the
+        leader.
 
         Raises
         ------
@@ -303,7 +305,7 @@ class ClusterState:
         Raises
         ------
         UnknownTopicOrPartitionError, KafkaStorageError
-            As :meth:`TopicCatalog.log`.
+            See :meth:`TopicCatalog.log`.
         """
         self._topics.log(topic_partition)
         replicas = self.replicas(topic_partition)
@@ -382,12 +384,12 @@ class ClusterState:
         return None if topic is None else topic.topic_id
 
     def hosted_log(self, topic_partition: TopicPartition, node_id: int) -> UnifiedLog:
-        """Return the log of a partition for ``node_id``, which must have a replica of it.
+        """Return the log of a partition for ``node_id``. This node must have a replica of the partition.
 
         Raises
         ------
         UnknownTopicOrPartitionError, KafkaStorageError
-            As :meth:`TopicCatalog.log`.
+            See :meth:`TopicCatalog.log`.
         NotLeaderForPartitionError
             The node has no replica of the partition.
         """
@@ -401,7 +403,7 @@ class ClusterState:
     def led_log(
         self, topic_partition: TopicPartition, node_id: int, current_leader_epoch: int = NO_EPOCH
     ) -> UnifiedLog:
-        """Return the log of a partition for ``node_id``, which must be its leader.
+        """Return the log of a partition for ``node_id``. This node must be the leader of the partition.
 
         Parameters
         ----------
@@ -445,7 +447,10 @@ class ClusterState:
 
 
 def _striped(racks: Sequence[Sequence[int]], start: int, replication_factor: int) -> list[int]:
-    """Return the replicas of a partition from one rack after another, as Kafka's ``StripedReplicaPlacer``."""
+    """Return the replicas of a partition, chosen from one rack after another.
+
+    The result is that of Kafka's ``StripedReplicaPlacer``.
+    """
     chosen: list[int] = []
     for step in count(start):
         if len(chosen) == replication_factor:

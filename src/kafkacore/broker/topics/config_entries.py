@@ -111,13 +111,13 @@ def client_metrics_entries(configs: Mapping[str, str]) -> Iterator[ConfigEntry]:
 
 
 def logger_entries(levels: Mapping[str, str]) -> Iterator[ConfigEntry]:
-    """Return the entries of loggers, with the level that applies to each."""
+    """Return the entries of all loggers. The value of an entry is the level that applies to the logger."""
     for name, level in levels.items():
         yield ConfigEntry(name, level, ConfigSource.BROKER_LOGGER, None, False, (), None)
 
 
 def broker_entries(services: ConfigServices, node_id: int) -> Iterator[ConfigEntry]:
-    """Return the entries of all broker properties, including those that set defaults of topics."""
+    """Return the entries of all broker properties, including the properties that set topic defaults."""
     config = services.dynamic_configs.current
     values = property_values(config) | {"node.id": str(node_id)}
     node = services.cluster.node(node_id)

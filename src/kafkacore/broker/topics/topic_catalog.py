@@ -60,8 +60,8 @@ class TopicCatalog:
     log_manager:
         Stores the topics and their logs.
     config:
-        Defaults of topic configuration, limits, and settings of auto-created topics. May be replaced at run
-        time.
+        Defaults of topic configuration, limits, and settings of auto-created topics. The configuration may be
+        replaced at run time.
     clock:
         Source of random topic ids.
     """
@@ -79,7 +79,7 @@ class TopicCatalog:
         self.on_removed: list[Callable[[TopicPartition], None]] = []
         #: Queue of changes. The default queue has no worker thread and completes each change at once.
         self.changes = ChangeQueue()
-        #: Number of changes of topics since the start. Callers compare it to detect changes cheaply.
+        #: Number of changes of topics since the start. Callers compare this number to detect changes cheaply.
         self.version = 0
         # The topics after the last complete change. The worker thread may already be working on the next
         # change.
@@ -204,7 +204,8 @@ class TopicCatalog:
         on_done:
             Called with the topic when it is durable, or with an exception that :meth:`create` raises.
         on_checked:
-            Called after the checks and before the topic is created. It may raise an exception to reject it.
+            Called after the checks and before the topic is created. The function may raise an exception to
+            reject the topic.
         """
         if name in self._to_be_made:
             on_done(TopicAlreadyExistsError(f"Topic '{name}' already exists."))
@@ -271,7 +272,10 @@ class TopicCatalog:
             self._look()
 
     def _look(self) -> None:
-        """Update the topics from the log manager, except those being deleted: their logs may be gone."""
+        """Update the topics from the log manager.
+
+        Leave out topics that are being deleted, because their logs may already be removed.
+        """
         topics = self._log_manager.topics()
         if self._going & topics.keys():
             topics = {name: topic for name, topic in topics.items() if name not in self._going}
@@ -323,7 +327,9 @@ class TopicCatalog:
         on_done: Callable[[Exception | None], None],
         on_checked: Callable[[range], None] = _nothing,
     ) -> None:
-        """Add partitions to a topic without blocking the network thread. All become visible together.
+        """Add partitions to a topic without blocking the network thread.
+
+        All new partitions become visible at the same time.
 
         Parameters
         ----------
@@ -354,7 +360,10 @@ class TopicCatalog:
         )
 
     def replace_configs(self, name: str, configs: Mapping[str, str]) -> None:
-        """Replace the configuration of an existing topic with checked values. It is durable on return."""
+        """Replace the configuration of an existing topic with checked values.
+
+        The new configuration is durable on return.
+        """
         self._log_manager.update_topic_configs(name, configs)
         self._look()
 
@@ -376,7 +385,7 @@ class TopicCatalog:
             Called with the topic when it has been deleted and all listeners have been notified, or with an
             exception.
         on_checked:
-            Called with the topic before it is deleted. It may raise an exception to keep the topic.
+            Called with the topic before it is deleted. The function may raise an exception to keep the topic.
         """
         self.changes.submit(self._deleting(name, on_checked), on_done)
 
@@ -439,7 +448,7 @@ class TopicCatalog:
             Names of topics.
         place:
             Called with the name and the partitions of a topic before it is created, but not for
-            ``__consumer_offsets``. It may raise an exception to reject the topic.
+            ``__consumer_offsets``. The function may raise an exception to reject the topic.
 
         Returns
         -------
@@ -480,7 +489,7 @@ class TopicCatalog:
         UnknownTopicOrPartitionError
             The topic is being created. Retry later.
         InvalidTopicError, InvalidPartitionsError, OSError
-            As :meth:`create`.
+            See :meth:`create`.
         """
         if name not in self._changing and partition_count <= MAX_CREATED_AT_ONCE:
             self.create(name, partition_count, configs, on_checked)

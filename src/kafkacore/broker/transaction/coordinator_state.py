@@ -32,7 +32,7 @@ class TransactionReplay:
         self._last: dict[bytes, tuple[int, bytes | None]] = {}
 
     def take(self, batch: RecordBatch) -> None:
-        """Add the records of a batch. Raises CorruptRecordError if it cannot be decoded."""
+        """Add the records of a batch. Raise CorruptRecordError if the batch cannot be decoded."""
         if batch.is_control:
             return
         for record in batch:
@@ -45,7 +45,8 @@ class TransactionReplay:
         Raises
         ------
         CorruptRecordError
-            A record is not a valid record of the transaction coordinator. The error has its offset.
+            A record is not a valid record of the transaction coordinator. The error contains the offset of
+            the record.
         """
         loaded: Transactions = {}
         for key, (offset, value) in self._last.items():

@@ -1,8 +1,8 @@
 """Ends prepared transactions: writes a marker to each partition, and then the completed state.
 
 The outcome of a transaction is decided when its prepared state is below the high watermark. From then on,
-this module repeats whatever fails until the transaction is complete, also after a restart. It does the work
-of Kafka's ``TransactionMarkerChannelManager``, without requests between brokers, because all nodes share the
+this module repeats failed steps until the transaction is complete, even after a restart. It does the work of
+Kafka's ``TransactionMarkerChannelManager``, without requests between brokers, because all nodes share the
 logs.
 """
 
@@ -39,7 +39,7 @@ MAX_RETRY_BACKOFF_MS = 10_000.0
 
 
 class AppendMarker(Protocol):
-    """Appends a marker to a partition, and returns its log and the offset after the marker."""
+    """Appends a marker to a partition, and returns the partition's log and the offset after the marker."""
 
     def __call__(
         self, topic_partition: TopicPartition, marker: EndTransactionMarker
@@ -133,12 +133,12 @@ class _Completion:
         self._name = metadata.transactional_id
         #: Partitions without a marker.
         self._left = set(metadata.partitions)
-        #: Log of each marker that was appended, and the offset after it.
+        #: For each marker that was appended, the log and the offset after the marker.
         self._written: dict[TopicPartition, tuple[UnifiedLog, int]] = {}
         self._failures = 0
 
     def write_markers(self) -> None:
-        """Append the missing markers, and continue when all are below the high watermarks."""
+        """Append the missing markers, and continue when all markers are below the high watermarks."""
         transactions = self._writer.transactions
         if transactions.state.get(self._name) is not self._metadata:
             # The partition of the transactional id has been unloaded.

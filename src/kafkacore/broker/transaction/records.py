@@ -17,7 +17,8 @@ from kafkacore.structs import TopicPartition
 from kafkacore.wire import Cursor, Writer
 
 KEY_VERSION: Final = 0
-#: Version of the value with ``transaction.version`` 0, and from 1 on. Only the latter has tagged fields.
+#: Versions of the value. Version 1 has tagged fields, and is written if ``transaction.version`` is 1 or
+#: higher.
 OLD_VALUE_VERSION: Final = 0
 VALUE_VERSION: Final = 1
 

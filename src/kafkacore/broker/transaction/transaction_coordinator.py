@@ -155,7 +155,7 @@ class TransactionCoordinator:
         timeout_ms:
             Transaction timeout in milliseconds.
         expected:
-            Id and epoch that the producer has; ``None`` if it has none (KIP-360).
+            Id and epoch that the producer has; ``None`` if the producer has no id yet (KIP-360).
         node_id:
             The node that received the request.
         on_done:
@@ -219,7 +219,7 @@ class TransactionCoordinator:
             )
 
     def _park(self, transactional_id: str, again: Callable[[], None], refuse: Callable[[], None]) -> None:
-        """Repeat a request when the prepared transaction is complete; refuse it if that takes too long."""
+        """Repeat a request when the prepared transaction is complete, or reject it after a timeout."""
         metadata = self._state.get(transactional_id)
         if metadata is None or metadata.state not in PREPARED:
             again()
@@ -287,7 +287,10 @@ class TransactionCoordinator:
         partitions: Collection[TopicPartition],
         node_id: int | None,
     ) -> dict[TopicPartition, int]:
-        """Return the error code of each partition: 0 if it is part of the producer's open transaction."""
+        """Return the error code of each partition.
+
+        The code is 0 if the partition is part of the producer's open transaction.
+        """
         try:
             metadata = self._of_producer(transactional_id, producer_id, producer_epoch, node_id)
             if metadata.state in PREPARED:
@@ -301,7 +304,7 @@ class TransactionCoordinator:
     def _of_producer(
         self, transactional_id: str, producer_id: int, producer_epoch: int, node_id: int | None
     ) -> TransactionMetadata:
-        """Return the state of a transactional id, after checking that the producer is the current one."""
+        """Check that the producer is the current producer of a transactional id, and return its state."""
         metadata = self._known(transactional_id, node_id)
         if metadata.is_next_identity(producer_id, producer_epoch):
             return metadata
@@ -405,7 +408,7 @@ class TransactionCoordinator:
         self._decide(prepared, on_decided)
 
     def partition_loaded(self, partition: int) -> None:
-        """Continue the transactions of a partition whose outcome was decided before it was loaded."""
+        """Continue the prepared transactions of a partition that has just been loaded."""
         for metadata in self._state.of_partition(partition):
             if metadata.state in PREPARED:
                 self._complete_when_safe(metadata.transactional_id, 0)
@@ -513,7 +516,7 @@ def _is_ended(metadata: TransactionMetadata, producer: ProducerIdAndEpoch, commi
     Raises
     ------
     BrokerResponseError
-        The producer is not the current one, or the transaction cannot have this outcome at the moment.
+        The producer is not the current producer, or the transaction cannot have this outcome at the moment.
     """
     if metadata.producer_id != producer.producer_id:
         raise InvalidProducerIdMappingError
@@ -532,7 +535,7 @@ def _is_ended(metadata: TransactionMetadata, producer: ProducerIdAndEpoch, commi
 def _is_ended_v2(metadata: TransactionMetadata, producer: ProducerIdAndEpoch, commits: bool) -> bool:
     """Check an EndTxn of transaction version 2, as :func:`_is_ended` does.
 
-    A repeated request has the epoch before the current one. A transaction without any partition may be
+    The epoch of a repeated request is one below the current epoch. A transaction without any partition may be
     aborted.
     """
     state = metadata.state
@@ -566,8 +569,9 @@ def _while_prepared(
     if metadata.producer_id != producer.producer_id:
         return InvalidProducerIdMappingError()
     if metadata.producer_epoch == producer.epoch:
-        # The request ends the transaction after the prepared one, of which no record was sent. Let the
-        # producer retry. Kafka answers PRODUCER_FENCED, after which the producer cannot be used any more.
+        # The request ends the next transaction, to which the producer has not sent any records. Let the
+        # producer retry until the prepared transaction is complete. Kafka answers PRODUCER_FENCED, after
+        # which the producer cannot be used any more.
         return ConcurrentTransactionsError()
     if metadata.producer_epoch != producer.epoch + 1:
         return ProducerFencedError()

@@ -45,7 +45,9 @@ def transactions_topic(config: BrokerConfig) -> CoordinatorTopic:
 
 
 class TransactionLog:
-    """The states of the transactional ids, and the log that they are written to. Network thread only.
+    """The states of the transactional ids, and the log that stores them.
+
+    Only the network thread may use it.
 
     Attributes
     ----------
