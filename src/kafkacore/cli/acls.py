@@ -40,7 +40,7 @@ def add_parser(commands: Commands[CommandParser]) -> None:
     parser = add_command(commands, "acls", "list, add or remove access control entries", EXAMPLES, _list)
     actions = parser.add_choices("action")
     for name, summary, run in (
-        ("list", "list the entries that match, or all", _list),
+        ("list", "list entries (default: all)", _list),
         ("add", "allow or deny operations on resources", _add),
         ("remove", "remove the entries that match", _remove),
     ):

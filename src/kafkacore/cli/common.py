@@ -134,7 +134,7 @@ def add_timeout(parser: argparse.ArgumentParser) -> None:
 
 
 def time_limits(arguments: argparse.Namespace, *names: str) -> Config:
-    """Return the client settings with these names, all set to the value of ``--timeout``."""
+    """Return the client settings with these names. Each setting has the value of ``--timeout``."""
     timeout_s = DEFAULT_TIMEOUT_S if arguments.timeout is None else arguments.timeout
     return dict.fromkeys(names, int(timeout_s * 1000))
 
@@ -144,8 +144,8 @@ def require_listener(
 ) -> None:
     """Check that at least one address of ``bootstrap`` accepts connections.
 
-    A client would retry until its timeout. If a command has not reached any broker yet, the address is
-    probably wrong, so the command fails earlier.
+    A client would retry until its timeout. This function fails earlier, because the address is probably wrong
+    if no broker has ever answered.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ def require_listener(
         )
     raise CommandError(
         f"no broker listens on {bootstrap}: connection refused. Check the address (--bootstrap), and "
-        f"that its port is the one of the listener for your security_protocol, or start a broker (`kafkacore "
+        f"that its port is that of the listener for your security_protocol, or start a broker (`kafkacore "
         f"broker`). Use --timeout to wait for a broker"
     )
 

@@ -35,7 +35,7 @@ def config_rows(
     names:
         Names of the resources.
     every:
-        Whether to return all values, instead of only those that are set for the resource itself.
+        Whether to return all values, instead of only the values that are set for the resource itself.
     """
     from kafkacore.admin import ConfigResource
 

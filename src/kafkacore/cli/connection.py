@@ -200,7 +200,10 @@ def _security_properties(arguments: argparse.Namespace, given: Mapping[str, str]
 
 
 def _password(arguments: argparse.Namespace, given: Mapping[str, str]) -> str | None:
-    """Return the password of ``--username``, or ``None`` without a user or if the file has the password."""
+    """Return the password of ``--username``.
+
+    The result is ``None`` if there is no user, or if the properties file contains the password.
+    """
     if arguments.password_file:
         return read_secret(Path(arguments.password_file), "--password-file")
     user = arguments.username
@@ -236,7 +239,10 @@ def allow_password(user: str, password_file: str | None, asks: bool = True) -> N
 
 
 def have_password(user: str) -> None:
-    """Ask for the password if the environment has none. Store it there, so that child processes get it."""
+    """Ask for the password if the environment does not contain it, and store it in the environment.
+
+    Child processes inherit the password with the environment.
+    """
     if PASSWORD_VARIABLE not in os.environ:
         asked = ask_password(f"Password of {user}: ", PASSWORD_VARIABLE, "--password-file")
         os.environ[PASSWORD_VARIABLE] = asked

@@ -77,7 +77,7 @@ def add_parser(commands: Commands[CommandParser]) -> None:
         type=natural,
         action="append",
         metavar="N",
-        help="read only this partition of each topic; repeat the option for several",
+        help="read only this partition of each topic; repeat the option for several partitions",
     )
     which.add_argument(
         "--group",
@@ -124,7 +124,7 @@ def _add_positions(parser: argparse.ArgumentParser) -> None:
         "--until",
         type=record_position,
         metavar="WHERE",
-        help="exit before this offset or time, which has the same forms as in --from",
+        help="exit before this offset or time, in the same format as for --from",
     )
     parser.add_argument("-c", "--max-records", type=natural, metavar="N", help="exit after N records")
     parser.add_argument(
@@ -417,7 +417,10 @@ def _require_offset(
 def _print_records(
     consumer: KafkaConsumer, output: _Output, stops: dict[TopicPartition, int], left: int | None
 ) -> None:
-    """Print records until each partition has reached its offset in ``stops``; for ever without ``stops``."""
+    """Print records until each partition has reached its offset in ``stops``.
+
+    If ``stops`` is empty, print records until the command is interrupted.
+    """
     reading = dict(stops)
 
     def is_at_end() -> bool:

@@ -4,9 +4,8 @@ The demo starts a broker process, produces :mod:`flights`, runs a :mod:`kafkacor
 with an aggregate, compares the result with pandas, and draws a chart. With ``--exactly-once``, the flights
 are produced in transactions, and Spark copies them in transactions to the topic that it writes to Parquet.
 
-A folder holds one run, and running the demo again adds nothing. After a run that was interrupted before all
-its records were acknowledged, the demo starts over, because otherwise the records that this run left would be
-counted twice.
+A folder holds one run, and running the demo again adds nothing. If the last run was interrupted before all
+its records were acknowledged, the demo starts over. Otherwise the records of that run would be counted twice.
 """
 
 from __future__ import annotations
@@ -49,8 +48,8 @@ if TYPE_CHECKING:
     from kafkacore.broker.process.process import BrokerProcess
 
 TOPIC, PARTITIONS = "flights", 6
-#: With ``--exactly-once``: the topic to which Spark copies the flights, and the transactional id of the
-#: producer that sends the flights.
+#: With ``--exactly-once``, Spark copies the flights to this topic, and the producer of the flights has this
+#: transactional id.
 COPY, TRANSACTIONAL_ID = "flights-once", "kafkacore-demo"
 RECORDS_PER_TRANSACTION = 10_000
 #: Name of the user who logs in if the security protocol uses SASL.
@@ -211,7 +210,7 @@ class Folder:
             raise DemoError(f"{self.marker} is damaged: add --fresh to start over") from None
 
     def _empty(self) -> None:
-        """Remove the files of a run, and no others."""
+        """Remove the files of a run, and no other files."""
         self.mark(0)
         for folder in (
             self.broker,
@@ -383,7 +382,7 @@ def _require_extras(protocol: str) -> None:
 def produce(settings: Config, wanted: int, advance: Advance, exactly_once: bool = False) -> int:
     """Produce the flights, and return the number of acknowledged records.
 
-    Each record is JSON with its carrier as key, so that the flights of a carrier stay in order.
+    The value of each record is JSON. The key is the carrier, so that the flights of a carrier stay in order.
     """
     from kafkacore import KafkaProducer
     from kafkacore.cli.topics import create_topic
@@ -500,7 +499,7 @@ def stream(
     options:
         The option of the source that refers to the password.
     topic:
-        The topic, of which only committed records are read.
+        The topic to read. Spark reads only committed records.
     """
     config = PipelineConfig(
         bootstrap_servers=settings["bootstrap_servers"],

@@ -14,7 +14,7 @@ Handler = Callable[[int, FrameType | None], object] | int | None
 
 @contextmanager
 def asked_to_stop(say: Callable[[], None]) -> Iterator[Callable[[], bool]]:
-    """Treat the first Ctrl-C or SIGTERM as a request to stop; the second one interrupts as usual.
+    """Treat the first Ctrl-C or SIGTERM as a request to stop. The second signal interrupts as usual.
 
     Yields a function that returns whether a stop was requested. The work must call this function regularly.
     Before the function first returns ``True``, it calls ``say``. The signal handler does not call ``say``,

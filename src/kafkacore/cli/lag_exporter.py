@@ -124,7 +124,7 @@ def _exporter(collector: LagCollector, port: int, host: str) -> Exporter:
 
 
 def look(reader: LagReader, collector: LagCollector, timeout_ms: float) -> None:
-    """Read the lag once. If that fails, report the cluster as down; the next call tries again."""
+    """Read the lag once. If this fails, report the cluster as down. The next call tries again."""
     try:
         collector.update(reader.read(timeout_ms))
     except KafkaError as error:

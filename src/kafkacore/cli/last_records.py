@@ -22,8 +22,8 @@ def last_records(
     """Return the last records of all partitions together, and leave the consumer at the end offsets.
 
     Records of one partition keep their order; records of several partitions are merged by timestamp. In
-    compacted topics and after transactions, some offsets have no record. The function then looks further
-    back.
+    compacted topics and after transactions, some offsets have no record. In that case the function also reads
+    earlier offsets.
 
     Parameters
     ----------

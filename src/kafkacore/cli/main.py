@@ -66,7 +66,7 @@ AGAIN_S = 0.05
 
 
 class _Version(argparse.Action):
-    """Prints the version. Only this option looks it up, because the lookup would double the start-up time."""
+    """Prints the version. Only this class reads the version, because reading it doubles the start time."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
         from importlib import metadata
@@ -109,7 +109,8 @@ def main(argv: Sequence[str] | None = None, prog: str = PROG) -> int:
 def _open_closed_streams() -> None:
     """Open standard streams that the parent process has closed, such as with ``>&-``, on the null device.
 
-    Python sets a closed stream to ``None``, and the next socket or file would get its number.
+    Python sets a closed stream to ``None``. Without this function, the next socket or file would get the
+    number of the closed stream.
     """
     sys.stdin = sys.stdin or open(os.devnull, encoding="utf-8")  # noqa: SIM115 - open until the process ends
     sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115

@@ -132,9 +132,10 @@ def add_parser(commands: Commands[CommandParser]) -> None:
         "run a topic through Spark to Parquet, Delta, another topic or the screen",
         EXAMPLES,
         run,
-        description="Read a topic with Spark, decode and enrich its records, and write them to a sink, "
-        "exactly once to Parquet and Delta. Run the command again with the same --checkpoint to continue "
-        "where it stopped. The first Ctrl-C finishes the batch in progress, the second one stops at once.",
+        description="Read a topic with Spark, decode and enrich its records, and write them to a sink. "
+        "Parquet and Delta get each record exactly once. Run the command again with the same --checkpoint "
+        "to continue where it stopped. The first Ctrl-C finishes the batch in progress, and the second "
+        "Ctrl-C stops at once.",
     )
     parser.add_argument("job", nargs="?", type=Path, metavar="JOB.TOML", help="read arguments from this file")
 
@@ -212,7 +213,7 @@ SECURITY = ("kafka.security.", "kafka.sasl.", "kafka.ssl.", *PROXIES)
 
 
 class Settings:
-    """The settings of a job: from the command line, otherwise from the file, otherwise the defaults.
+    """The settings of a job. The command line overrides the job file, and both override the defaults.
 
     Parameters
     ----------
@@ -349,7 +350,7 @@ def _sink(settings: Settings) -> Sink:
         return DeltaSink(path if "://" in path else str(Path(path).absolute()), partition_by, options)
     if kind == "kafkacore":
         servers = settings.optional("to-bootstrap") or settings.text("bootstrap")
-        # The security settings of the source apply to the sink, too, unless it is on another cluster.
+        # The security settings of the source also apply to the sink, unless the sink is on another cluster.
         secured = (
             {}
             if settings.said("to-bootstrap")
@@ -454,7 +455,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 @contextmanager
 def _temporary_folder() -> Iterator[Path]:
-    """Yield a temporary folder for a job without checkpoint. After a failure, Spark's log is kept."""
+    """Yield a temporary folder for a job without a checkpoint. After a failure, keep Spark's log."""
     left = folder = Path(tempfile.mkdtemp(prefix="kafkacore-pipeline-"))
     try:
         yield folder

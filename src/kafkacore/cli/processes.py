@@ -90,7 +90,7 @@ def end_descendants(grace_ms: float, clock: Clock = SYSTEM_CLOCK) -> list[int]:
     Returns
     -------
     list[int]
-        Ids of the killed processes. It is always empty without ``/proc`` (not on Linux).
+        Ids of the killed processes. The list is always empty without ``/proc`` (not on Linux).
     """
     deadline_ms = clock.monotonic_ms() + grace_ms
     while left := [process.pid for process in _tree() if process.pid != os.getpid() and process.state != "Z"]:

@@ -41,8 +41,8 @@ def add_parser(commands: Commands[CommandParser]) -> None:
     """Add ``produce`` to the command line."""
     parser = add_command(commands, "produce", "write lines as records to a topic", EXAMPLES, run)
     parser.add_argument("topic", help="topic to write to")
-    # The file is not a positional argument, because argparse would accept an optional one only directly
-    # after the topic.
+    # The file is not a positional argument, because argparse accepts an optional positional argument only
+    # directly after the topic.
     parser.add_argument("--file", type=Path, help="read this file (default: standard input)")
     add_bootstrap(parser)
     key = parser.add_mutually_exclusive_group()
@@ -62,7 +62,7 @@ def add_parser(commands: Commands[CommandParser]) -> None:
         type=assignment,
         default=[],
         metavar="NAME=VALUE",
-        help="add a header to all records; repeat the option for several",
+        help="add a header to all records; repeat the option for several headers",
     )
     null = parser.add_mutually_exclusive_group()
     null.add_argument(

@@ -22,7 +22,7 @@ EPOCH_BUMP_VERSION: Final = 2
 
 
 class TransactionState(IntEnum):
-    """State of a transaction, with the number that its record has."""
+    """State of a transaction. The number is that of the state in the record of the transactional id."""
 
     EMPTY = 0
     ONGOING = 1
@@ -57,10 +57,10 @@ class TransactionMetadata:
     previous_producer_id:
         Producer id before the last transition.
     next_producer_id:
-        Producer id to use after the transaction, if the epochs of the current one are exhausted.
+        Producer id to use after the transaction, if the epochs of the current producer id are exhausted.
     last_producer_epoch:
-        Epoch before the last increment that the producer asked for, which identifies a retry. It is not in
-        the record, so it is not known after a restart.
+        Epoch before the last increment that the producer requested. A request with this epoch is a retry. The
+        record does not contain this epoch, so it is not known after a restart.
     timeout_ms:
         Milliseconds after which the coordinator aborts a transaction.
     state:
@@ -68,7 +68,7 @@ class TransactionMetadata:
     partitions:
         Partitions that need a marker.
     start_ms, update_ms:
-        Wall-clock time of the begin and of the last change, in milliseconds since the epoch.
+        Wall-clock times at which the transaction began and last changed, in milliseconds since the epoch.
     client_version:
         Transaction version that the client uses.
     """
@@ -97,7 +97,7 @@ class TransactionMetadata:
         return self.state is TransactionState.PREPARE_COMMIT
 
     def is_next_identity(self, producer_id: int, producer_epoch: int) -> bool:
-        """Return whether these are the id and epoch that the producer uses after the prepared transaction."""
+        """Return whether the producer uses this id and epoch after the prepared transaction."""
         has_next_id = self.state in PREPARED and self.next_producer_id != NO_PRODUCER_ID
         return has_next_id and (producer_id, producer_epoch) == (self.next_producer_id, 0)
 
@@ -199,7 +199,7 @@ class TransactionMetadata:
         client_version:
             Transaction version of the request. From version 2 on, the epoch is incremented.
         next_producer_id:
-            Producer id to use after the transaction; -1 to keep the current one.
+            Producer id to use after the transaction; -1 to keep the current producer id.
         now_ms:
             Wall-clock time in milliseconds since the epoch.
         """

@@ -55,7 +55,8 @@ def _add_update(action: argparse.ArgumentParser) -> None:
     action.add_argument(
         "--downgrade",
         choices=("safe", "unsafe"),
-        help="allow a level below the current one; 'unsafe' may lose metadata (default: allow only upgrades)",
+        help="allow a lower level than the current level; 'unsafe' may lose metadata "
+        "(default: allow only upgrades)",
     )
     action.add_argument("--dry-run", action="store_true", help="only check the update, do not apply it")
 

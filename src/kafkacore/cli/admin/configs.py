@@ -99,7 +99,7 @@ def _name(arguments: argparse.Namespace) -> str:
         _check_default(arguments)
         return ""
     if not arguments.name:
-        raise KafkaConfigurationError(f"no {arguments.type} given: name one")
+        raise KafkaConfigurationError(f"no {arguments.type} given: add its name")
     return str(arguments.name)
 
 

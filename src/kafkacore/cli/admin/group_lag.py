@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 #: State of a group that does not exist.
 DEAD = "Dead"
-#: Types of groups whose protocol is not that of consumers, and Apache Kafka's tools for them.
+#: Type of a group that does not use the protocol of consumers → Apache Kafka's tool for the type.
 OTHER_PROTOCOLS = {"share": "kafka-share-groups.sh", "streams": "kafka-streams-groups.sh"}
 
 
@@ -74,7 +74,7 @@ def described_groups(
     Raises
     ------
     CommandError
-        If a group does not exist, is of another protocol, or the broker does not describe it.
+        If a group does not exist or has another protocol, or if the broker does not describe it.
     """
     described = admin.describe_groups(group_ids)
     for group, description in described.items():
@@ -94,7 +94,7 @@ def refuse_other_protocols(admin: KafkaAdminClient, group: str) -> None:
     Raises
     ------
     CommandError
-        If it is a share or streams group. The message names the tool for it.
+        If the group is a share group or a streams group. The message names the tool for this type of group.
     """
     for each in admin.list_groups():
         if each["group_id"] == group and (kind := each["group_type"].lower()) in OTHER_PROTOCOLS:

@@ -115,7 +115,10 @@ def _add_reset(action: argparse.ArgumentParser) -> None:
     for each, text in (
         (Target.EARLIEST, "move to the first record"),
         (Target.LATEST, "move to the end of the log"),
-        (Target.CURRENT, "keep the committed offset; without one, move to the end of the log"),
+        (
+            Target.CURRENT,
+            "keep the committed offset; a partition without a committed offset moves to the end of the log",
+        ),
     ):
         target.add_argument(f"--{each.value}", action="store_true", help=text)
     target.add_argument("--to-offset", type=natural, metavar="OFFSET", help="move to this offset")

@@ -1,4 +1,4 @@
-"""Transactions that hang: a partition has them open, and their coordinator will not end them there.
+"""Finds hanging transactions, which are open in a partition although no coordinator will end them there.
 
 The search is that of Apache Kafka's ``kafka-transactions.sh find-hanging`` (KIP-664).
 """
@@ -54,7 +54,7 @@ def hanging_transactions(
 
 
 def _transactions(admin: KafkaAdminClient, producer_ids: Collection[int]) -> dict[int, set[TopicPartition]]:
-    """Return the partitions of the transaction that a coordinator knows of each producer id."""
+    """Return the partitions of each producer's transaction, as the coordinator knows it."""
     listed = admin.list_transactions(producer_id_filters=sorted(producer_ids))
     found: dict[int, set[TopicPartition]] = {}
     for listing in (each for listings in listed.values() for each in listings):

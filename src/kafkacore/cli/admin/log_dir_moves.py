@@ -24,7 +24,7 @@ class LogDirState(NamedTuple):
     future: str | None = None
 
     def status(self, wanted: str) -> str:
-        """Return the status of a move, in the words of the status of a reassignment."""
+        """Return the status of a move. The values are the same as those of a reassignment's status."""
         if self.future is not None:
             return "in progress"
         return "complete" if self.current == wanted else "different"

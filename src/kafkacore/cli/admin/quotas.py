@@ -37,7 +37,7 @@ def add_parser(commands: Commands[CommandParser]) -> None:
     )
     actions = parser.add_choices("action")
     for name, summary, run in (
-        ("describe", "print the quotas of entities, or all", _describe),
+        ("describe", "print quotas (default: those of all entities)", _describe),
         ("alter", "set or delete quotas of an entity", _alter),
     ):
         action = add_command(actions, name, summary, EXAMPLES, run)

@@ -115,7 +115,7 @@ def _add_plan(action: argparse.ArgumentParser) -> None:
     action.add_argument(
         "--additional",
         action="store_true",
-        help="start the reassignment even if others are in progress, to which --throttle then applies, too",
+        help="start the reassignment even if others are in progress; --throttle then applies to all of them",
     )
     action.add_argument(
         "--throttle",
@@ -211,11 +211,11 @@ def _generate(arguments: argparse.Namespace) -> int:
         return 0
     print_rows(list(map(asdict, moves)))
     print_note(
-        "nothing was changed, and the next proposal may be another one: "
+        "nothing was changed, and the next proposal may differ: "
         + (
             "add --output FILE to write it to a file, for `kafkacore reassign plan FILE`"
             if arguments.output is None
-            else f"`kafkacore reassign plan {arguments.output} --execute` starts this one"
+            else f"`kafkacore reassign plan {arguments.output} --execute` starts this reassignment"
         )
     )
     return 0
@@ -308,7 +308,7 @@ def _execute(
     if in_progress and not arguments.additional:
         raise CommandError(
             f"{len(in_progress)} other reassignments are in progress, see `kafkacore reassign list`: add "
-            "--additional to start this one, too"
+            "--additional to start this reassignment as well"
         )
     if arguments.throttle is not None:
         set_replication_throttle(
@@ -371,8 +371,8 @@ def status(
 ) -> str:
     """Return the status of a partition.
 
-    It is ``complete``, ``in progress``, or ``different`` if no move is in progress and the replicas or their
-    log directories are not the wanted ones.
+    The status is ``complete``, ``in progress`` or ``different``. The status is ``different`` if no move is in
+    progress and the replicas or their log directories differ from the requested ones.
     """
     if move.topic_partition in in_progress:
         return "in progress"

@@ -12,7 +12,7 @@ from kafkacore.cli.json_files import read_partitions
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.structs import INT32_MAX, TopicPartition, TopicPartitionReplica
 
-#: Name that stands for a log directory of the broker's choice.
+#: Name of a log directory in the file that lets the broker choose the directory.
 ANY_LOG_DIR = "any"
 
 
@@ -25,7 +25,7 @@ class Assignment:
     replicas:
         Partition → ids of the brokers of its replicas.
     log_dirs:
-        Replica → absolute path of its log directory, if the file has one.
+        Replica → absolute path of the replica's log directory, for replicas with a path in the file.
     """
 
     replicas: dict[TopicPartition, list[int]]

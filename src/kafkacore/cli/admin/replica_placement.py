@@ -9,7 +9,7 @@ from kafkacore.clock import Clock
 
 
 class _Rack:
-    """The brokers of a rack, which are chosen in turn for the replicas of a partition."""
+    """The brokers of a rack. The placer chooses them in turn for the replicas of a partition."""
 
     def __init__(self, brokers: list[int], offset: int) -> None:
         self._brokers = brokers
@@ -18,7 +18,7 @@ class _Rack:
         self._partition = 0
 
     def take(self, partition: int) -> int | None:
-        """Return the next broker, or ``None`` if the partition has a replica on each."""
+        """Return the next broker, or ``None`` if the partition has a replica on every broker of the rack."""
         if partition != self._partition:
             self._partition = partition
             self._offset = (self._offset + 1) % len(self._brokers)
@@ -35,16 +35,16 @@ class _Rack:
 class StripedReplicaPlacer:
     """Places the partitions of one topic.
 
-    The replicas of a partition are on different racks as long as a rack is left, and leaders are spread
-    evenly over the racks and over the brokers of a rack. After each round of leaders,
-    Kafka's placer restarts its count of partitions, and may then skip a broker. This placer does not.
+    The replicas of a partition are on different racks if there are enough racks. Leaders are spread evenly
+    over the racks, and over the brokers of a rack. After each round of leaders, Kafka's placer restarts its
+    count of partitions, and may then skip a broker. This placer does not.
 
     Parameters
     ----------
     racks:
-        Broker → rack. Brokers without a rack are in a rack together.
+        Broker → rack. All brokers without a rack form one rack.
     clock:
-        Source of the first rack and brokers, which differ between topics.
+        Source of random numbers. The first rack and the first brokers of each topic are random.
     """
 
     def __init__(self, racks: Mapping[int, str | None], clock: Clock) -> None:
@@ -60,7 +60,7 @@ class StripedReplicaPlacer:
         self._placed = 0
 
     def place(self, replication_factor: int) -> list[int]:
-        """Return the brokers of the next partition. The first of them is the preferred leader.
+        """Return the brokers of the next partition. The first broker is the preferred leader.
 
         Parameters
         ----------

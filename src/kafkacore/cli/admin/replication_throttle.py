@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 LEADER_RATE = "leader.replication.throttled.rate"
 FOLLOWER_RATE = "follower.replication.throttled.rate"
 LOG_DIR_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
-#: Properties of a topic: the replicas for which the limits apply, as ``PARTITION:BROKER``.
+#: Properties of a topic that list the throttled replicas, as ``PARTITION:BROKER``.
 LEADERS = "leader.replication.throttled.replicas"
 FOLLOWERS = "follower.replication.throttled.replicas"
 #: Sources of values that are set for a broker or a topic itself.
@@ -38,8 +38,8 @@ def set_replication_throttle(
     current, wanted:
         Brokers of the replicas of each partition.
     in_progress:
-        Reassignments that are in progress already. They are throttled, too, because a topic has only one list
-        of throttled replicas, which this function replaces.
+        Reassignments that are already in progress. They are throttled as well, because this function replaces
+        the list of throttled replicas, and a topic has only one such list.
     bytes_per_second:
         Limit of each broker, for sending and for receiving.
     """
@@ -96,7 +96,8 @@ def set_log_dir_throttle(admin: KafkaAdminClient, brokers: Iterable[int], bytes_
 def remove_throttles(admin: KafkaAdminClient, topics: Iterable[str]) -> list[str]:
     """Remove the limits of all brokers and of these topics.
 
-    It is not known which brokers a reassignment has read from, so Kafka's tool resets all of them, too.
+    Like Kafka's tool, this function resets all brokers, because it does not know from which brokers a
+    reassignment has read.
 
     Returns
     -------

@@ -266,7 +266,7 @@ def _abort(arguments: argparse.Namespace) -> int:
 def abort_spec(
     admin: KafkaAdminClient, tp: TopicPartition, arguments: argparse.Namespace
 ) -> AbortTransactionSpec:
-    """Return which transaction to abort: the one of the given producer, or the one with the start offset.
+    """Return the transaction to abort, which is given by its producer or by its start offset.
 
     Raises
     ------
@@ -307,7 +307,7 @@ def _fence(arguments: argparse.Namespace) -> int:
         return 0
     for name, each in fenced.items():
         print(
-            f"fenced the producers of {printable(name)}: producer {each.producer_id}, epoch "
-            f"{each.producer_epoch} is the current one"
+            f"fenced the producers of {printable(name)}: the current producer is "
+            f"{each.producer_id}, epoch {each.producer_epoch}"
         )
     return 0
