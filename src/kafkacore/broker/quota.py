@@ -1,10 +1,10 @@
 """Quotas: limits on bytes produced, bytes fetched, request time, partition changes and new connections.
 
 A request over its quota is not rejected, except for new versions of requests that change partitions. Its
-response is sent at once and contains the throttle time, and the broker does not read from the connection for
-that long (KIP-219). The behaviour is that of Kafka's ``ClientQuotaManager``, ``ClientRequestQuotaManager``,
-``ControllerMutationQuotaManager``, ``ConnectionQuotas``, ``Rate`` and ``TokenBucket``. Only the network
-thread uses this module.
+response is sent at once and contains the throttle time. The broker does not read from the connection during
+the throttle time (KIP-219). The behaviour is that of Kafka's ``ClientQuotaManager``,
+``ClientRequestQuotaManager``, ``ControllerMutationQuotaManager``, ``ConnectionQuotas``, ``Rate`` and
+``TokenBucket``. Only the network thread uses this module.
 """
 
 from __future__ import annotations

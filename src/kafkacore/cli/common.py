@@ -174,7 +174,7 @@ def require_listener(
     if proxy is not None:
         raise CommandError(
             f"no broker listens on {bootstrap}: connection refused (through proxy {proxy.endpoint}). Check "
-            f"the address (--bootstrap) and that of the proxy (proxy.url). Use --timeout to wait for a broker"
+            f"the address (--bootstrap) and the proxy (proxy.url). Use --timeout to wait for a broker"
         )
     raise CommandError(
         f"no broker listens on {bootstrap}: connection refused. Check the address (--bootstrap), and "
@@ -258,7 +258,7 @@ def natural(text: str) -> int:
 
 
 def natural_up_to(most: int) -> Callable[[str], int]:
-    """Return a parser for argparse, of whole numbers from 0 to ``most``."""
+    """Return a function with which argparse parses whole numbers from 0 to ``most``."""
     return lambda text: _bounded(text, most)
 
 

@@ -101,8 +101,8 @@ def main(argv: Sequence[str] | None = None, prog: str = PROG) -> int:
     _open_closed_streams()
     with suppress(KeyboardInterrupt), _interruptible():
         return _run(argv, prog)
-    # Call _interrupted() outside of any except clause. Within one, the traceback would keep objects alive,
-    # for example the pipe whose closing stops a JVM.
+    # Call _interrupted() outside of any except clause. Within an except clause, the traceback would keep
+    # objects alive, for example the pipe whose closing stops a JVM.
     return _interrupted()
 
 

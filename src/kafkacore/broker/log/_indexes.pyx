@@ -136,7 +136,7 @@ cdef class IndexFile:
         return self.count * self._entry_size - self._waiting_size
 
     def is_increasing(self, count):
-        """Whether each of the first ``count`` entries has two larger numbers than the entry before."""
+        """Whether both numbers increase from each entry to the next, for the first ``count`` entries."""
         data = self.entries(0, count)
         pairs = pairwise(self._entry.iter_unpack(data))
         return len(data) == count * self._entry_size and all(a < c and b < d for (a, b), (c, d) in pairs)
@@ -152,7 +152,7 @@ cdef class IndexFile:
         return at
 
     def write(self):
-        """Write the entries in memory to the file. After a failure they stay in memory."""
+        """Write the entries in memory to the file. After a failure, the entries stay in memory."""
         if self._waiting_size:
             waiting = (<const uint8_t *> self._waiting)[: self._waiting_size]
             self._is_exact = False
@@ -178,7 +178,7 @@ cdef class IndexFile:
     def last_below(self, is_below):
         """Return the index of the last entry for which ``is_below`` is true, or -1.
 
-        ``is_below`` must be true for all entries up to some index, and false for all later ones.
+        ``is_below`` must be true for all entries up to some index, and false for all later entries.
         """
         low, high = -1, self.count - 1
         while low < high:
@@ -296,7 +296,7 @@ cdef class OffsetIndex:
         return None if index < 0 else self._at(index)
 
     def _in_window(self, int64_t position):
-        """Search only some entries from the last result on. Return -1 if they do not include the entry."""
+        """Search only the entries that follow the last result. Return -1 if none of them is the result."""
         data = self.file.entries(self._window, WINDOW_ENTRIES)
         count = len(data) // OFFSET_ENTRY_SIZE
 
@@ -320,7 +320,7 @@ cdef class OffsetIndex:
 cdef class TimeIndex:
     """A sparse index that maps timestamps to offsets.
 
-    Up to the offset of an entry, no record has a later timestamp than the entry.
+    No record up to the offset of an entry has a later timestamp than the timestamp of the entry.
 
     The parameters and errors are the same as those of :class:`OffsetIndex`.
     """

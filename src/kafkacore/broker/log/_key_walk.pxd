@@ -12,7 +12,7 @@ from kafkacore.wire._crc32c cimport crc32c_of
 from kafkacore.wire.primitives cimport load_int16, load_int32, load_int64
 
 cdef enum:
-    # Codes that stop a pass. The codes of `parse` also stop a pass. Those are negative.
+    # Codes with which a pass stops. A pass also stops with the codes of `parse`, which are negative.
     NEEDS_MORE = 1
     SPECIAL_BATCH = 2
     FULL = 3

@@ -1,4 +1,7 @@
-"""The segments of a log, and appends to its active segment. The code follows Kafka's ``LocalLog``."""
+"""Keeps the segments of a log in order, and appends to the active segment.
+
+The code follows Kafka's ``LocalLog``.
+"""
 
 from libc.stdint cimport int32_t, int64_t
 
@@ -15,7 +18,7 @@ from kafkacore.broker.log.reading import LogOffsetMetadata
 cdef enum:
     NO_TIMESTAMP = -1
 
-# Creates a named tuple. The __new__ of a named tuple's class is a Python function and slower.
+# Creates a named tuple. Calling the class is slower, because its __new__ is a Python function.
 cdef object new_tuple = tuple.__new__
 
 
@@ -25,7 +28,7 @@ cdef class LocalLog:
     Parameters
     ----------
     segments:
-        At least one segment, in order. The last one is the active segment.
+        At least one segment, in order. The last segment is the active segment.
     log_end_offset:
         Offset of the next record.
 

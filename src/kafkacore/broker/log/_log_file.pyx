@@ -10,12 +10,14 @@ CLOSED = -1
 
 @cython.final
 cdef class LogFile:
-    """A file that is opened on use. The class is thread-safe, but the log must order writes and syncs.
+    """A file that is opened when it is used.
+
+    The class is thread-safe, but the log must order writes and syncs.
 
     Parameters
     ----------
     files:
-        Cache that opens and closes the file. Its lock guards the attributes.
+        Cache that opens and closes the file. The lock of the cache guards the attributes.
     path:
         Path of the file.
     creates:

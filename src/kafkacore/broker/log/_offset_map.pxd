@@ -5,7 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 cdef struct Slot:
     uint64_t first
     uint64_t second
-    # Offset of the key's last record plus 1, so that 0 is an empty slot.
+    # Offset of the key's last record plus 1. The value 0 marks an empty slot.
     int64_t offset_and_one
 
 

@@ -34,7 +34,7 @@ cdef enum:
     FIRST_SEQUENCE_AT = 0
     LAST_SEQUENCE_AT = 1
 
-# Creates a named tuple. The __new__ of a named tuple's class is a Python function and slower.
+# Creates a named tuple. Calling the class is slower, because its __new__ is a Python function.
 cdef object new_tuple = tuple.__new__
 
 
@@ -131,9 +131,9 @@ cdef class ProducerBatches:
         InvalidProducerEpochError
             The producer is fenced: a batch with a newer epoch is in the log.
         OutOfOrderSequenceNumberError
-            The first sequence number is not the expected one, and the batch does not repeat one of the last
-            five batches. The error is also raised if the producer has no entry and an earlier batch of the
-            producer still waits for the transaction coordinator.
+            The first sequence number is not the expected number, and the batch does not repeat one of the
+            last five batches. The error is also raised if the producer has no entry and an earlier batch of
+            the producer still waits for the transaction coordinator.
         InvalidTxnStateError
             The producer has an open transaction, but the batch is not transactional.
         """
@@ -235,8 +235,8 @@ cdef class ProducerBatches:
         entry = self.entry_in_epoch(header.producer_id, header.producer_epoch)
         entry.last_timestamp = timestamp
         if header.base_sequence < 0:
-            # Only a coordinator writes batches without sequence numbers. It never sends a batch again, so
-            # only the last batch is kept.
+            # Only a coordinator writes batches without sequence numbers. A coordinator never sends a batch
+            # again, so only the last batch is kept.
             entry.batches.clear()
         entry.batches.append(batch_metadata(header, base_offset, timestamp))
         if header.attributes & TRANSACTIONAL_BIT and <int64_t> entry.current_txn_first_offset < 0:
@@ -283,13 +283,13 @@ cdef class ProducerBatches:
         coordinator_epoch:
             Epoch of the transaction coordinator that sends the marker.
         transaction_version:
-            Value of ``transaction.version`` for the transaction. From 2 on, the marker has a higher epoch
-            than the transaction, unless the transaction has the largest possible epoch.
+            Value of ``transaction.version`` for the transaction. From version 2 on, the marker has a higher
+            epoch than the transaction, unless the transaction has the largest possible epoch.
 
         Raises
         ------
         InvalidProducerEpochError
-            The producer is fenced, or the marker belongs to an earlier transaction than the open one.
+            The producer is fenced, or the marker belongs to a transaction before the open transaction.
         TransactionCoordinatorFencedError
             A marker of a newer coordinator is in the log.
         """

@@ -111,7 +111,7 @@ cdef class SegmentAppender:
     cdef int64_t _age_ms(self, int64_t timestamp, int64_t now_ms) except? -1:
         """Return the age of the segment, measured by record timestamps if the records have timestamps.
 
-        If old records are copied to another log, its segments are therefore rolled at the same records.
+        If old records are copied to another log, that log therefore rolls its segments at the same records.
         """
         cdef int64_t first_timestamp = self.find_first_timestamp()
         if first_timestamp >= 0 and timestamp >= 0:

@@ -184,7 +184,7 @@ def validate_coordinator_append(records, config, topic_partition):
     Raises
     ------
     MessageSizeTooLargeError, RecordListTooLargeError
-        As :func:`validate_append`.
+        See :func:`validate_append`.
     """
     cdef RecordBatch batch
     check_size(len(records), config)
@@ -287,7 +287,7 @@ def _refused(count, errors, has_bad_timestamp):
 
 
 cdef int64_t _write_cost(codec, config) except -1:
-    """Return the cost of writing a byte in the topic's codec, relative to reading an uncompressed byte."""
+    """Return the cost of compressing a byte with the topic's codec; reading an uncompressed byte costs 1."""
     if codec not in _CODECS:
         return 0
     found = _CODECS[codec]

@@ -42,7 +42,7 @@ def _entries(data: bytes, fields: int) -> Iterator[list[str]]:
     Raises
     ------
     ValueError
-        The file is invalid. This may be raised after some entries.
+        The file is invalid. Some entries may have been yielded before the error.
     """
     lines = _lines(data)
     version, count = next(lines, ""), next(lines, "")

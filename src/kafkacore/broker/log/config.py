@@ -79,7 +79,7 @@ class LogConfig:
 
     @property
     def deletes(self) -> bool:
-        """Whether ``cleanup.policy`` contains ``delete``: old segments are removed by age and size."""
+        """Whether ``cleanup.policy`` contains ``delete``. If so, old segments are removed by age and size."""
         return "delete" in self.cleanup_policy.split(",")
 
     @cached_property

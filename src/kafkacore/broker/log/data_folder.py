@@ -68,7 +68,7 @@ class DataFolder:
         fd = self._disk.lock(self.path / LOCK_FILE)
         if fd is None:
             raise KafkaConfigurationError(
-                f"another broker is using {self.path}; stop it, or give this one a folder of its own"
+                f"another broker is using {self.path}; stop that broker, or use another data folder"
             )
         return fd
 
@@ -85,7 +85,7 @@ class DataFolder:
         for name in self._disk.linked_folders(self.path):
             raise KafkaConfigurationError(
                 f"{printable(str(self.path / name))} is a symbolic link, which the broker does not follow "
-                "inside its data folder: move or mount the folder itself there, or remove the link"
+                "inside its data folder: replace the link by the folder or a mount, or remove the link"
             )
 
     def of_partition(self, topic_partition: TopicPartition) -> Path:

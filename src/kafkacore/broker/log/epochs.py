@@ -89,7 +89,8 @@ class LeaderEpochCache:
         higher = bisect_right(self._epochs, epoch)
         if epoch < 0 or higher == len(self._epochs):
             return EpochEndOffset(NO_EPOCH, NO_OFFSET)
-        # An epoch older than all known ones has no records left. It ends where the first known epoch starts.
+        # An epoch older than all known epochs has no records left. It ends where the first known epoch
+        # starts.
         known = self._epochs[higher - 1] if higher else epoch
         return EpochEndOffset(known, self._starts[higher])
 

@@ -53,7 +53,7 @@ class LogFlusher:
         #: Sensor of the time that each sync of a log takes, in milliseconds.
         self.flush_times = Sensor("log flush")
         self._condition = Condition()
-        # A dict and not a set, so that logs are synced in the order in which they became dirty.
+        # This is a dict and not a set, so that logs are synced in the order in which they became dirty.
         self._dirty: dict[UnifiedLog, None] = {}
         self._tasks: list[Callable[[], None]] = []
         self._is_stopping = False

@@ -94,7 +94,7 @@ class _Loader:
         if finish_replacements(self.files, self.folder, self.config, self.now_ms, names):
             names = self.names = self.disk.listdir(self.folder)
         for name in names:
-            # Do not use Path, which is slow: a start does this for every file.
+            # Do not use Path, because it is slow and a start does this for every file.
             stem, suffix = splitext(name)
             is_orphan = suffix in _INDEX_SUFFIXES and stem + LOG_SUFFIX not in names
             if suffix in _LEFTOVERS or is_orphan:

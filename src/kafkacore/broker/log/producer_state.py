@@ -151,7 +151,7 @@ class ProducerStateManager:
             return None
 
     def restore_recent_batches(self, headers: Iterable[BatchHeader]) -> bool:
-        """Restore the last five batches of each producer, any of which may be sent again.
+        """Restore the last five batches of each producer, because a producer may retry any of them.
 
         A snapshot has only the last batch of each producer.
 
@@ -227,8 +227,8 @@ class ProducerStateManager:
     ) -> None:
         """Load the latest valid snapshot. The caller must then :meth:`replay` from :attr:`map_end_offset` on.
 
-        Snapshots that are damaged or outside of the log are removed, and so are all interim snapshots except
-        the loaded one.
+        Snapshots that are damaged or outside of the log are removed. All interim snapshots except the loaded
+        snapshot are removed as well.
 
         Parameters
         ----------
@@ -287,7 +287,7 @@ class ProducerStateManager:
         return offset, snapshot_bytes(self.batches.entries.values())
 
     def write_interim_snapshot(self, offset: int, data: bytes, segment_bases: Sequence[int]) -> None:
-        """Write a durable interim snapshot, and remove the previous one.
+        """Write a durable interim snapshot, and remove the previous interim snapshot.
 
         The lock of the log is not needed, but only one thread at a time may call this.
 

@@ -443,7 +443,7 @@ class LogSegment:
         if self.offset_index.file.count:
             is_sound = self._is_sound(self.offset_index.last)
         else:
-            # An empty offset index is valid only if no batch begins at a position above the interval.
+            # An empty offset index is valid only if no batch begins at a position above index.interval.bytes.
             interval = self.config.index_interval_bytes
             first = next((h for headers in self.headers() for h in headers if h.position > interval), None)
             is_sound = first is None
@@ -453,7 +453,7 @@ class LogSegment:
             self.rebuild_indexes()
 
     def rebuild_indexes(self) -> None:
-        """Rebuild both indexes from the batches. Raises the same errors as :meth:`headers`."""
+        """Rebuild both indexes from the batches. Raise the same errors as :meth:`headers`."""
         self._start_indexes()
         for headers in self.headers():
             for header in headers:

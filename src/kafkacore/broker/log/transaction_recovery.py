@@ -53,7 +53,7 @@ class TransactionRecovery:
         self.has_entries = False
 
     def check(self, log_name: str) -> None:
-        """Read all index files, and find the first damaged one.
+        """Read all index files, and find the first damaged file.
 
         Parameters
         ----------

@@ -275,14 +275,14 @@ class UnifiedLog:
     def validate(self, records: memoryview, *, now_ms: int) -> ValidatedBatch:
         """Validate a batch for :meth:`append_validated`, without a lock.
 
-        Raises the validation errors of :meth:`append`.
+        Raise the validation errors of :meth:`append`.
         """
         batch = validate_append(records, self.config, now_ms, self.topic_partition)
         assert batch is not None, "only a budget can be too small"
         return batch
 
     def append_validated(self, validated: ValidatedBatch, now_ms: int) -> LogAppendInfo:
-        """Append the result of :meth:`validate`. Raises the same errors as :meth:`append`."""
+        """Append the result of :meth:`validate`. Raise the same errors as :meth:`append`."""
         # Every produce request runs this code, so it is one long function without calls of helpers.
         batch, _, max_timestamp, is_append_time = validated
         if is_append_time:
@@ -537,7 +537,8 @@ class UnifiedLog:
         Parameters
         ----------
         start_offset, end_offset:
-            First offset of the range, and the offset after it, which is not above the last stable offset.
+            First offset of the range, and the offset after the range. The range must not extend beyond the
+            last stable offset.
 
         Raises
         ------

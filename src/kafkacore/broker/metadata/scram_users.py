@@ -78,7 +78,9 @@ class ScramUsers:
         return None if known is None else self._credentials.get((user, known))
 
     def usual_iterations(self, mechanism: str) -> int:
-        """Return the most common iteration count of a mechanism's credentials; on a tie, the smallest.
+        """Return the most common iteration count of a mechanism's credentials.
+
+        If several counts are equally common, return the smallest of these counts.
 
         Users in the configuration count as well. Without users, the result is the minimum iteration count.
         """

@@ -1,7 +1,7 @@
 """A broker in a child process that can be started, killed and restarted.
 
-The child stops when this process exits for any reason, because its standard input is a pipe whose other end
-only this process holds.
+The child's standard input is a pipe, and only this process holds the other end. The child therefore stops
+when this process exits for any reason.
 """
 
 from __future__ import annotations

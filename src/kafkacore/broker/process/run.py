@@ -75,7 +75,8 @@ def run_broker(
     stop_on_stdin_eof:
         Whether to stop when standard input is closed. A killed parent process also closes it.
     on_ready:
-        Called when clients can connect. By default it prints :func:`ready_line` to standard output.
+        Called when clients can connect. Default: a function that prints :func:`ready_line` to standard
+        output.
     ready_file:
         File that contains :func:`ready_line` while clients can connect.
     notes:

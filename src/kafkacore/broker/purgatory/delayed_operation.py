@@ -19,7 +19,7 @@ NEVER_MS: Final = inf
 
 
 class DelayedOperation(TimerTask):
-    """A waiting request. A subclass determines when it can be completed and sends the response.
+    """A waiting request. A subclass determines when the request can be answered, and sends the response.
 
     Parameters
     ----------
@@ -34,7 +34,8 @@ class DelayedOperation(TimerTask):
         #: The purgatory in which the operation waits, and the keys whose events can complete the operation.
         self.purgatory: DelayedOperationPurgatory | None = None
         self.keys: tuple[Hashable, ...] = ()
-        #: Called with the exception if :meth:`on_complete` fails, so that other requests are not affected.
+        #: Called with the exception if :meth:`on_complete` fails. The exception is then not raised, so that
+        #: it does not affect other requests.
         self.on_failure: Callable[[Exception], None] | None = None
 
     @abstractmethod
@@ -49,7 +50,7 @@ class DelayedOperation(TimerTask):
         """Send the response. Called once, unless the operation is cancelled."""
 
     def force_complete(self, expired: bool) -> bool:
-        """Complete the operation now, and return false if it was completed before."""
+        """Complete the operation now. Return false if it is already complete."""
         if self.is_completed:
             return False
         self.is_completed = True
@@ -184,8 +185,8 @@ class DelayedFetch(DelayedOperation):
     is_satisfied:
         Returns whether enough bytes or an error can be returned now.
     answer:
-        Called once to answer the Fetch. It reads the partitions again, because more records may have been
-        appended.
+        Called once to answer the Fetch. The function reads the partitions again, because more records may
+        have been appended.
     """
 
     def __init__(

@@ -59,7 +59,7 @@ class _Slot:
 
 
 class Timer:
-    """Timer with a resolution of one millisecond. Fractions are rounded up, so that no task runs too early.
+    """Timer with a resolution of one millisecond. Deadlines are rounded up, so that no task runs too early.
 
     Parameters
     ----------

@@ -84,7 +84,7 @@ class FetchAsk(NamedTuple):
 
 
 class CachedPartition:
-    """A partition of a session: the client's last request for it, and the offsets of the last response."""
+    """A partition of a session, with the values of the client's last request and of the last response."""
 
     __slots__ = ("asked", "high_watermark", "key", "log_start_offset", "session")
 

@@ -96,9 +96,9 @@ class ReplicaManager:
         self._changed.append(topic_partition)
 
     def call_soon(self, task: Callable[[], None]) -> None:
-        """Run ``task`` on the network thread, in its next turn at the earliest. Any thread may call this.
+        """Run ``task`` on the network thread in a later iteration of its loop. Any thread may call this.
 
-        A long task must divide its work and call this again for the next part.
+        A long task must divide its work and call this method again for the next part.
         """
         self._tasks.append(task)
         self._wakeup()
@@ -378,8 +378,7 @@ class ReplicaManager:
             seen.update(_seen_of(results, params))
             return params.min_bytes if results[0][1].error else len(results[0][1].records)
         if end.segment is not before.end.segment:
-            # Answer now: the log has a new segment, and a read returns no bytes beyond the end of its
-            # segment.
+            # Answer now, because the log has a new segment and a read cannot continue in the next segment.
             return params.min_bytes
         return min(before.size + end.position - before.end.position, max(partition.max_bytes, before.size))
 

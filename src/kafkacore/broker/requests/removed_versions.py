@@ -1,6 +1,6 @@
-"""Converts requests of versions that Kafka 4 has removed to current messages, and responses back.
+"""Converts between current messages and the versions of Fetch and ListOffsets that Kafka 4 has removed.
 
-Clients of Kafka 0.8 to 0.10 use Fetch versions 0 to 3 and ListOffsets version 0 to read from partitions.
+Clients of Kafka 0.8 to 0.10 use Fetch versions 0 to 3 and ListOffsets version 0.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def decode_fetch(cursor: Cursor, version: int) -> FetchRequest:
 
 
 def encode_fetch(response: FetchResponse, version: int, correlation_id: int) -> list[bytes | memoryview]:
-    """Encode a FetchResponse of any version. Its records must have a format that the client supports."""
+    """Encode a FetchResponse of any version. The records must have a format that the client supports."""
     if version >= FetchResponse.MIN_VERSION:
         return encode_response(response, version, correlation_id)
     old = OldFetchResponse(

@@ -53,7 +53,7 @@ MAX_THROTTLED = 100
 class _Pause(TimerTask):
     """Timer task that ends the throttling of a connection.
 
-    The requests of the connection are handled only after that.
+    The broker handles no requests of the connection before the task runs.
     """
 
     __slots__ = ("_connection", "_pump")

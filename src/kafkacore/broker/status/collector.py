@@ -60,8 +60,8 @@ class _Grown:
 
     def __init__(self) -> None:
         self.totals = [0, 0, 0]
-        #: Counts of each topic at the last call of :meth:`look`, and the sum of its end offsets at the first
-        #: call.
+        #: Counts of each topic at the last call of :meth:`look`, and the sum of the topic's end offsets at
+        #: the first call.
         self._seen: dict[UUID, tuple[int, int, int]] = {}
         self._first_ends: dict[UUID, int] = {}
 

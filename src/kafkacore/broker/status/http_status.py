@@ -3,7 +3,8 @@
 It listens only on the loopback address and answers GET and HEAD. A request must have the Host header of this
 machine, which prevents DNS rebinding by web pages. One thread owns all connections and never blocks on a
 single connection. Each connection has one deadline for request and response. When the maximum number of
-connections is open, a new connection replaces the oldest one, so that slow clients cannot block the page.
+connections is open, a new connection replaces the oldest connection, so that slow clients cannot block the
+page.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from kafkacore.clock import Clock
 logger = logging.getLogger(__name__)
 
 HOST: Final = "127.0.0.1"
-#: Maximum number of connections; a further connection replaces the oldest one.
+#: Maximum number of connections. A further connection replaces the oldest connection.
 MAX_CONNECTIONS: Final = 256
 #: Maximum time from accepting a connection to the end of the response.
 REQUEST_MS: Final = 10_000.0

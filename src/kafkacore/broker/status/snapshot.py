@@ -49,7 +49,10 @@ class FlushFigures(TypedDict):
 
 
 class PartitionFigures(TypedDict):
-    """A partition. If it could not be loaded, only its number and ``offline``, the reason, are set."""
+    """A partition.
+
+    If the partition could not be loaded, only its number and ``offline`` are set. ``offline`` is the reason.
+    """
 
     partition: int
     offline: str | None

@@ -14,7 +14,7 @@ cdef extern from "sys/uio.h" nogil:
     Py_ssize_t pwritev(int fd, const iovec *vector, int count, int64_t position)
 
 cdef enum:
-    # Maximum number of buffers per system call. A produce request has two: a header and its records.
+    # Maximum number of buffers per system call. A produce request has two buffers: a header and the records.
     MAX_PIECES = 64
 
 

@@ -107,7 +107,7 @@ class Disk:
         os.close(fd)
 
     def pread(self, fd: int, size: int, position: int) -> bytes:
-        """Read ``size`` bytes at ``position``, or fewer if the file ends before."""
+        """Read ``size`` bytes at ``position``, or fewer bytes if the file ends earlier."""
         data = os.pread(fd, size, position)
         if len(data) == size or not data:
             return data
@@ -139,7 +139,10 @@ class Disk:
     # ---- Names ----------------------------------------------------------------------------------------
 
     def rename(self, source: Path, target: Path) -> None:
-        """Rename atomically, replacing ``target`` if it is a file. :meth:`fsync_dir` makes it durable."""
+        """Rename atomically, replacing ``target`` if it is a file.
+
+        The rename is durable only after :meth:`fsync_dir`.
+        """
         os.replace(source, target)
 
     def unlink(self, path: Path) -> None:

@@ -139,7 +139,7 @@ class ClusterState:
     # ---- Partitions -----------------------------------------------------------------------------------
 
     def place(self, topic: str, replicas: Sequence[Sequence[int]], first_partition: int = 0) -> None:
-        """Set the replicas of partitions of a topic, the preferred leader first.
+        """Set the replicas of partitions of a topic. The first replica is the preferred leader.
 
         A partition without an assignment has a replica on every node.
         """
@@ -169,7 +169,7 @@ class ClusterState:
         return [_striped([*racks.values()], start + each, replication_factor) for each in partitions]
 
     def set_racks(self, racks: Mapping[int, str]) -> None:
-        """For tests: put nodes into racks, by node id."""
+        """Set the racks of nodes, by node id. Only tests use this method."""
         for node, rack in racks.items():
             self._all[node] = self._all[node]._replace(rack=rack)
         self._up = {node: self._all[node] for node in self._up}
@@ -219,7 +219,7 @@ class ClusterState:
         self._reassignments.pop(topic_partition, None)
 
     def replicas(self, topic_partition: TopicPartition) -> list[int]:
-        """Return the ids of the replicas of a partition, up or down, the preferred leader first."""
+        """Return the ids of all replicas of a partition. The first replica is the preferred leader."""
         if self._only is not None:
             return [self._only]
         placed = self._replicas.get(topic_partition)
@@ -247,7 +247,7 @@ class ClusterState:
     # ---- Changes --------------------------------------------------------------------------------------
 
     def reassign(self, topic_partition: TopicPartition, nodes: Sequence[int]) -> None:
-        """Change the replicas of an existing partition to ``nodes``, the preferred leader first.
+        """Change the replicas of an existing partition to ``nodes``. The first node is the preferred leader.
 
         All nodes share the log, so no records are copied. If the nodes are up, the change is complete on
         return. As in Kafka, the old replicas stay until all added nodes are up. If no node is added, the old
@@ -351,7 +351,7 @@ class ClusterState:
 
     def unregister(self, node_id: int) -> None:
         """Remove a stopped node from the list of nodes until it starts again."""
-        assert node_id not in self._up, "a node that is up is registered"
+        assert node_id not in self._up, "only a stopped node can be unregistered"
         self._unregistered.add(node_id)
 
     def _move_controller(self, node_id: int) -> None:
@@ -359,7 +359,7 @@ class ClusterState:
         self.controller_epoch += 1
 
     def _settle_leaders(self) -> None:
-        """Elect a leader for each partition whose leader has not been needed yet.
+        """Elect a leader for each partition that has not needed a leader yet.
 
         Call this before a node stops, because only a partition with a leader gets a new leader and epoch.
         """
@@ -417,7 +417,7 @@ class ClusterState:
         Raises
         ------
         UnknownTopicOrPartitionError, KafkaStorageError
-            As :meth:`TopicCatalog.log`.
+            See :meth:`TopicCatalog.log`.
         NotLeaderForPartitionError
             The node is not the leader.
         FencedLeaderEpochError

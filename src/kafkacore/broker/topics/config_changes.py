@@ -134,7 +134,10 @@ def change_configs(
     node_id: int,
     services: ConfigServices,
 ) -> None:
-    """Change individual configuration values of a resource; otherwise like :func:`replace_configs`."""
+    """Change individual configuration values of a resource.
+
+    The other parameters and the errors are the same as those of :func:`replace_configs`.
+    """
     if kind == ResourceType.TOPIC:
         topic = services.topics.get(name)
         configs = {} if topic is None else dict(topic.configs)

@@ -100,7 +100,7 @@ def group_entries(
 
 
 def client_metrics_entries(configs: Mapping[str, str]) -> Iterator[ConfigEntry]:
-    """Return the entries of all keys of a client metrics subscription. ``configs`` are its values."""
+    """Return the entries of all keys of a client metrics subscription, which has the values ``configs``."""
     for key in CLIENT_METRICS_CONFIG.values():
         value, source = key.default, ConfigSource.DEFAULT
         given: tuple[Synonym, ...] = ()

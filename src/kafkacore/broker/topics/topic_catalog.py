@@ -250,7 +250,10 @@ class TopicCatalog:
         make: Callable[[], object],
         on_failure: Callable[[], object] = _nothing,
     ) -> Change[None]:
-        """Create partitions. They count towards the limit at once, so that concurrent changes respect it."""
+        """Create partitions.
+
+        They count towards the limit at once, so that concurrent changes respect the limit.
+        """
         self._partition_count += len(partitions)
         try:
             with self._change_of(name):
@@ -375,7 +378,7 @@ class TopicCatalog:
     ) -> None:
         """Delete a topic and its records without blocking the network thread.
 
-        A topic that is being created is deleted afterwards.
+        If the topic is being created, it is deleted when the creation is complete.
 
         Parameters
         ----------

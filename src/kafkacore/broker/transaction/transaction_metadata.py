@@ -22,7 +22,7 @@ EPOCH_BUMP_VERSION: Final = 2
 
 
 class TransactionState(IntEnum):
-    """State of a transaction. The number is that of the state in the record of the transactional id."""
+    """State of a transaction. The values are the numbers of the states in the transaction log."""
 
     EMPTY = 0
     ONGOING = 1

@@ -31,8 +31,8 @@ def hanging_transactions(
     broker_id:
         Replica to ask for the producers of the partitions; ``None`` for the leaders.
     max_transaction_timeout_ms:
-        ``transaction.max.timeout.ms`` of the brokers. A transaction with a more recent record does not
-        hang.
+        ``transaction.max.timeout.ms`` of the brokers. A transaction whose last record is more recent than
+        this does not hang.
     now_ms:
         Time in milliseconds since the epoch.
     """
@@ -54,7 +54,7 @@ def hanging_transactions(
 
 
 def _transactions(admin: KafkaAdminClient, producer_ids: Collection[int]) -> dict[int, set[TopicPartition]]:
-    """Return the partitions of each producer's transaction, as the coordinator knows it."""
+    """Return the partitions of each producer's transaction according to the coordinator, by producer id."""
     listed = admin.list_transactions(producer_id_filters=sorted(producer_ids))
     found: dict[int, set[TopicPartition]] = {}
     for listing in (each for listings in listed.values() for each in listings):

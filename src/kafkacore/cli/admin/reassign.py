@@ -372,7 +372,7 @@ def status(
     """Return the status of a partition.
 
     The status is ``complete``, ``in progress`` or ``different``. The status is ``different`` if no move is in
-    progress and the replicas or their log directories differ from the requested ones.
+    progress and the replicas or their log directories differ from the file.
     """
     if move.topic_partition in in_progress:
         return "in progress"

@@ -12,7 +12,7 @@ from kafkacore.cli.json_files import read_partitions
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.structs import INT32_MAX, TopicPartition, TopicPartitionReplica
 
-#: Name of a log directory in the file that lets the broker choose the directory.
+#: If a log directory in the file has this name, the broker chooses the directory.
 ANY_LOG_DIR = "any"
 
 

@@ -226,7 +226,9 @@ def test_unreadable_list_of_topics_stops_the_start_and_is_left_alone(data: bytes
 
 def test_second_broker_on_the_folder_is_refused_with_a_sentence(tmp_path: Path) -> None:
     first = LogManager(tmp_path / "data", clock=VirtualClock(), background=False)
-    with pytest.raises(KafkaConfigurationError, match=r"another broker is using .*data; stop it, or give"):
+    with pytest.raises(
+        KafkaConfigurationError, match=r"another broker is using .*data; stop that broker, or use"
+    ):
         LogManager(tmp_path / "data", clock=VirtualClock(), background=False)
     first.close()
     LogManager(tmp_path / "data", clock=VirtualClock(), background=False).close()
