@@ -25,7 +25,7 @@ EXAMPLES = """  kafkacore bench                                  # produce and c
   kafkacore bench produce --peers confluent --codec none,lz4,zstd --partitions 1,6
   kafkacore bench produce --rate 20000             # latency until the acknowledgement, at a fixed rate
   kafkacore bench roundtrip --linger-ms 0          # latency from send to reception
-  kafkacore bench broker --bootstrap localhost:9092 # compare the embedded broker with that one
+  kafkacore bench broker --bootstrap localhost:9092 # compare the embedded broker with that broker
   kafkacore bench spark --bootstrap localhost:9092 --spark-kafka-jars 'jars/*'
   kafkacore bench --bootstrap localhost:9093 --security-protocol SSL --cafile ca.pem   # all clients use TLS
   kafkacore bench spark --rows read,stream --records 5000000

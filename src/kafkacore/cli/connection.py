@@ -167,7 +167,7 @@ def _given_by_file(arguments: argparse.Namespace) -> dict[str, str]:
         return read_properties(Path(config))
     if not hasattr(arguments, "client_profile"):
         return {}
-    # Store the name of the profile, because _password() reads the attribute, too.
+    # Store the name of the profile, because _password() also reads the attribute.
     arguments.client_profile = arguments.client_profile or os.environ.get(PROFILE_VARIABLE)
     return read_profile(arguments.client_profile) if arguments.client_profile else {}
 

@@ -12,7 +12,7 @@ from kafkacore.structs import TopicPartition
 if TYPE_CHECKING:
     from kafkacore import ConsumerRecord, KafkaConsumer
 
-#: Factor by which the range of offsets grows if it contained too few records.
+#: Factor by which the function increases the range of offsets if the range contains too few records.
 STEP_FACTOR = 4
 
 

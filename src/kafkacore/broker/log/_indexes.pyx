@@ -2,8 +2,9 @@
 
 Only the newest entries are kept in memory. A binary search reads about a dozen entries from the page cache.
 
-The formats are those of Kafka's ``OffsetIndex`` (int32 relative offset, int32 position) and ``TimeIndex``
-(int64 timestamp, int32 relative offset), big-endian. Unlike in Kafka, files are not preallocated.
+The formats are the same as in Kafka. An entry of ``OffsetIndex`` is an int32 relative offset and an int32
+position. An entry of ``TimeIndex`` is an int64 timestamp and an int32 relative offset. All numbers are
+big-endian. Unlike in Kafka, files are not preallocated.
 """
 
 cimport cython
@@ -38,9 +39,9 @@ cdef enum:
 cdef class IndexFile:
     """An index file with entries of fixed size. The file is created on first use.
 
-    The newest entries stay in memory until there are 64 of them or the segment is closed, because a write per
-    batch would take as long as writing the batch itself. If the process dies, the entries in memory are lost.
-    The next start uses the entries in the file or rebuilds the index.
+    The newest entries stay in memory until there are 64 of them or the segment is closed. A write per batch
+    would take as long as writing the batch itself. If the process dies, the entries in memory are lost. The
+    next start uses the entries in the file or rebuilds the index.
 
     Parameters
     ----------

@@ -105,7 +105,7 @@ class LogConfig:
         Parameters
         ----------
         *configs:
-            Mappings of keys to values. Later mappings override earlier ones.
+            Mappings of keys to values. Later mappings override earlier mappings.
         base:
             Configuration that supplies all other values. Default: Kafka's defaults.
 

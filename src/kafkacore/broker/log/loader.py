@@ -132,7 +132,7 @@ class _Loader:
             segment.release_indexes()
 
     def recover(self, recovery_point: int) -> int:
-        """Recover the segments from the one with ``recovery_point`` on. Return the log end offset."""
+        """Recover the log from the segment that contains ``recovery_point`` on. Return the log end offset."""
         first = max((i for i, s in enumerate(self.segments) if s.base_offset <= recovery_point), default=0)
         if not self.is_same_boot:
             self.unsynced_from = recovery_point
@@ -267,8 +267,8 @@ def _load(loader: _Loader, recovery_point: int, log_start_offset: int, is_clean:
     # Close the indexes, because unused partitions need no descriptors.
     for segment in loader.segments:
         segment.release_indexes()
-    # Nothing needs a sync if the log ends at the recovery point. But if recovery has removed data, the new
-    # sizes and names must be synced: otherwise a loss of power could bring the data back.
+    # A log that ends at the recovery point needs no sync unless recovery has removed data. After a removal,
+    # the new sizes and names must be synced, because a loss of power could bring the data back.
     is_safe = is_clean or (log_end_offset in (0, recovery_point) and not loader.has_truncated)
     recovered = [] if is_safe else loader.segments[loader.first_recovered :]
     has_aborted = transactions.has_entries

@@ -161,7 +161,7 @@ class LogCleaner:
             self._thread = None
 
     def update_config(self, config: CleanerConfig) -> None:
-        """Use ``config`` from now on. A change of ``enable`` has no effect until the next start."""
+        """Replace the configuration. A change of ``enable`` has no effect until the next start."""
         with self._condition:
             self._config = self._cleaner.config = config
             self._condition.notify()
@@ -281,7 +281,7 @@ class LogCleaner:
     def _write_checkpoint(self, topic_partition: TopicPartition, log: UnifiedLog, offset: int) -> None:
         logs = self._logs()
         with self._condition:
-            # The topic may have been deleted, and created again, meanwhile.
+            # During the compaction, the topic may have been deleted and created again.
             if logs.get(topic_partition) is not log:
                 return
             kept = {one: value for one, value in self._checkpoints().items() if one in logs}

@@ -200,7 +200,7 @@ class LogManager:
             self._flusher.schedule(lambda: self._remove_folders(None, deleted))
         self.checkpoint()
         if not self._is_same_boot and not self._offline:
-            # Write the boot id, by which the next start decides whether it can trust the indexes.
+            # Write the boot id. The next start compares it to decide whether the indexes can be trusted.
             checkpoints.write_boot(disk, data_dir)
 
     def _sync_recovered(self) -> None:

@@ -26,7 +26,7 @@ def count_expired(segments: Sequence[LogSegment], config: LogConfig, now_ms: int
     Returns
     -------
     int
-        Number of segments, counted from the first one, that can be removed.
+        Number of segments at the start of the log that can be removed.
     """
     return max(_count_by_time(segments, config, now_ms), _count_by_size(segments, config))
 

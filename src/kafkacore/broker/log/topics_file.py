@@ -1,7 +1,7 @@
 """The list of topics, kept in ``topics.json`` in the data folder.
 
-The file is replaced atomically, so that topics are created and deleted atomically, too. Apache Kafka keeps
-the list in its metadata log, which a single node does not need.
+The file is replaced atomically, so that topics are also created and deleted atomically. Apache Kafka keeps
+the list in its metadata log. A single node does not need such a log.
 """
 
 from __future__ import annotations

@@ -586,7 +586,9 @@ class UnifiedLog:
             start_offset = max(next_offset, start_offset + 1)
 
     def offset_of_max_timestamp(self) -> TimestampAndOffset | None:
-        """Return the first record with the largest timestamp (KIP-734), or ``None`` without any timestamp.
+        """Return the first record with the largest timestamp (KIP-734).
+
+        Return ``None`` if the records have no timestamps.
 
         Only records below the high watermark count, because consumers cannot read later records yet. As in
         Kafka, the offset may be below the log start offset as long as the segment of the deleted record
@@ -658,7 +660,10 @@ class UnifiedLog:
         return self._flush(with_active=self._flushes_acks)
 
     def flush(self) -> bool:
-        """Sync the whole log in both modes. The result and the errors are those of :meth:`flush_dirty`."""
+        """Sync the whole log in "ack" and in "os" mode.
+
+        The result and the errors are the same as those of :meth:`flush_dirty`.
+        """
         return self._flush(with_active=True)
 
     def _flush(self, *, with_active: bool) -> bool:
@@ -935,7 +940,7 @@ class UnifiedLog:
         return self._epochs.latest
 
     def begin_epoch(self, epoch: int) -> None:
-        """Append batches in leader epoch ``epoch`` from now on.
+        """Start leader epoch ``epoch``. All later batches are appended in this epoch.
 
         The epoch is on disk before any batch with this epoch is acknowledged.
 

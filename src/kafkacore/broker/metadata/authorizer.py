@@ -34,11 +34,11 @@ _IMPLY: Final = {
 }
 #: Maximum number of decisions in the cache, which is cleared when it is full.
 MAX_CACHED: Final = 10_000
-#: Maximum length of a resource name for which decisions are cached. It is the maximum length of a topic name;
-#: a group id may be 32 KiB long.
+#: Maximum length of a resource name for which decisions are cached. This is the maximum length of a topic
+#: name. A group id may have 32 KiB, and such decisions are not cached.
 MAX_CACHED_LENGTH: Final = 249
-#: A resource name that is assumed to have no entries of its own, as in Kafka. Only super users and defaults
-#: allow access to it.
+#: Resource name that is assumed to have no entries, as in Kafka. Only super users and defaults allow access
+#: to a resource with this name.
 _NO_NAME: Final = "hardcode"
 
 _Decision = tuple[str, str, int, int, str]

@@ -145,9 +145,9 @@ class Timer:
         number = tick // slot_ms
         slot = self._wheels[level][number % SLOTS_OF_A_WHEEL]
         if not slot.is_queued:
-            # A slot is used for one period after another. A slot that is already queued is in use for the
-            # period of this task, because its earlier periods are over and its later periods are beyond the
-            # end of the wheel.
+            # A slot is used for one period after another. If the slot is already queued, it is in use for the
+            # period of this task. Its earlier periods are over, and its later periods are beyond the end of
+            # the wheel.
             slot.is_queued = True
             slot.begin_ms = number * slot_ms
             heapq.heappush(self._queue, (slot.begin_ms, next(self._ties), slot))

@@ -92,8 +92,8 @@ class FetchPartitionResult(NamedTuple):
     log_start_offset: int = NO_OFFSET
     #: Bytes, or an object with a length that the network layer can send, such as a slice of a file.
     records: Any = NO_RECORDS
-    #: Leader epoch and end offset up to which the log has the same records as the client; ``None`` if the
-    #: client's records do not differ from the log.
+    #: Leader epoch and end offset up to which the log has the same records as the client. ``None`` if the log
+    #: has all records of the client.
     diverging_epoch: tuple[int, int] | None = None
     #: Whether the log has records at the fetch offset, even if the size limits did not allow returning any.
     is_readable: bool = False

@@ -243,7 +243,7 @@ class ReplicaManager:
     def read(self, params: FetchParams, partitions: list[FetchPartition]) -> PartitionResults:
         """Read from each partition in turn until ``max_bytes`` have been read (Kafka's ``readFromLog``).
 
-        The first partition with records returns at least one batch of any size, so that a consumer makes
+        The first partition with records returns at least one batch of any size. A consumer therefore makes
         progress even if its limits are too small (KIP-74).
         """
         results = []

@@ -25,8 +25,8 @@ cdef class Request:
     cdef readonly object message
     # The delayed operation in which the request waits. A closed connection cancels the operation.
     cdef public object operation
-    # Time at which handling of the request began, time at which the request began to wait (0 if it did not
-    # wait), and statistics of the API.
+    # Start time of the handling, start time of the wait (0 if the request did not wait), and statistics of
+    # the API.
     cdef public double began_ms
     cdef public double waits_since_ms
     cdef public object stats

@@ -77,8 +77,8 @@ def _open(path: Path, flags: int) -> int:
 class Disk:
     """The operating system's file system. The caller closes each descriptor with :meth:`close`.
 
-    Symbolic links to files are never followed. Otherwise a user who can create a symbolic link in the data
-    folder could make the broker write to any file that the broker's user may write to.
+    Symbolic links to files are never followed. Otherwise a user who can create links in the data folder could
+    make the broker write to other files of the broker's user.
     """
 
     #: Whether descriptors are those of the operating system and can be used with ``sendfile``.

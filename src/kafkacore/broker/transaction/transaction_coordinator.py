@@ -70,7 +70,7 @@ class TransactionFigures(NamedTuple):
 
 NO_PRODUCER: Final = ProducerIdAndEpoch(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
 
-#: Called once with an error code and the id and epoch that the producer has from now on.
+#: Called once with an error code, and with the new id and epoch of the producer.
 OnProducer = Callable[[int, ProducerIdAndEpoch], None]
 
 
@@ -348,8 +348,8 @@ class TransactionCoordinator:
         node_id:
             The node that received the request.
         on_done:
-            Called when the outcome is decided and safe, with an error code and the id and epoch that the
-            producer has from now on. The markers are written afterwards.
+            Called when the outcome is decided and safe, with an error code and with the new id and epoch of
+            the producer. The markers are written afterwards.
         """
         try:
             metadata = self._known(transactional_id, node_id)
@@ -533,7 +533,7 @@ def _is_ended(metadata: TransactionMetadata, producer: ProducerIdAndEpoch, commi
 
 
 def _is_ended_v2(metadata: TransactionMetadata, producer: ProducerIdAndEpoch, commits: bool) -> bool:
-    """Check an EndTxn of transaction version 2, as :func:`_is_ended` does.
+    """Check an EndTxn of transaction version 2 like :func:`_is_ended`.
 
     The epoch of a repeated request is one below the current epoch. A transaction without any partition may be
     aborted.
