@@ -139,8 +139,8 @@ class ClientLimits:
     """The limits of one quota type for all clients.
 
     As in Kafka, the most specific limit applies. Limits of the named user come before limits of the default
-    user. Limits without a user apply after these.  For each user, a limit with the client id comes before a
-    limit with the default client id. A limit without a client id comes last. All clients of a user share the
+    user, and limits without a user come last. For each user, a limit with the client id comes before a limit
+    with the default client id, and a limit without a client id comes last. All clients of a user share the
     limit of the user. A limit set by an API request has precedence over the configuration.
 
     Parameters

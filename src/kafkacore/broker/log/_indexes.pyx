@@ -143,7 +143,7 @@ cdef class IndexFile:
         return len(data) == count * self._entry_size and all(a < c and b < d for (a, b), (c, d) in pairs)
 
     cdef uint8_t *add(self) except NULL:
-        """Reserve memory for a new entry. Return its address, to which the caller must write the entry."""
+        """Reserve memory for a new entry and return the address. The caller must write the entry there."""
         cdef uint8_t *at
         if self._waiting_size >= MAX_WAITING * self._entry_size:
             self.write()

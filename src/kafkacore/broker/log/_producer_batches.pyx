@@ -144,7 +144,7 @@ cdef class ProducerBatches:
         if entry is None:
             if header.producer_id in self._lowest_sequences:
                 self._check_first(header)
-            # Otherwise the producer is new or its state has expired. It may start at any sequence number.
+            # A producer that is new, or whose state has expired, may start at any sequence number.
             return None
         epoch = entry.producer_epoch
         batches = entry.batches

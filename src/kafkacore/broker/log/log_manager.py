@@ -70,9 +70,9 @@ class LogManager:
     flush:
         When the high watermark advances: ``"ack"`` or ``"os"``, see :class:`UnifiedLog`.
     on_high_watermark:
-        Function that the thread that synced a log calls with the partition and its new high watermark,
-        without holding a lock. When a log has failed, the function is called with the old high watermark.
-        Calls for different partitions may be concurrent. The attribute may be set later.
+        Called with a partition and its new high watermark by the thread that has synced the log, without a
+        lock. When a log has failed, the argument is the old high watermark. Calls for different partitions
+        may be concurrent. The attribute may be set later.
     background:
         Whether to start the flusher and cleaner threads. Without them, the caller must call
         :meth:`flush_dirty`.

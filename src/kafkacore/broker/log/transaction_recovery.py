@@ -66,8 +66,8 @@ class TransactionRecovery:
             try:
                 segment.transaction_index.check(segment.base_offset, end)
             except CorruptRecordError as error:
-                # Log only a warning, because an invalid index need not be damaged. The process may have been
-                # killed after it wrote an entry and before it wrote the abort marker.
+                # Log only a warning, because an invalid index is not necessarily damaged. The process may
+                # have been killed after it wrote an entry and before it wrote the abort marker.
                 name = segment.transaction_index.path.name
                 logger.warning("%s: rebuilding %s: %s", log_name, name, error.reason)
                 self._damaged.add(segment)

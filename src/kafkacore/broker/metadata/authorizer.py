@@ -35,7 +35,7 @@ _IMPLY: Final = {
 #: Maximum number of decisions in the cache, which is cleared when it is full.
 MAX_CACHED: Final = 10_000
 #: Maximum length of a resource name for which decisions are cached. This is the maximum length of a topic
-#: name. A group id may have 32 KiB, and such decisions are not cached.
+#: name. A group id may be longer, up to 32 KiB. Decisions for such long names are not cached.
 MAX_CACHED_LENGTH: Final = 249
 #: Resource name that is assumed to have no entries, as in Kafka. Only super users and defaults allow access
 #: to a resource with this name.

@@ -40,7 +40,8 @@ MIN_RECORDS_TO_REWRITE: Final = 1000
 #: Maximum number of records of one change, as in Kafka.
 MAX_RECORDS_OF_A_CHANGE: Final = 10_000
 
-#: Function that returns the records of a change, and the answer to the request once the records are durable.
+#: Function that returns the records of a change and the answer to the request. The request is answered when
+#: the records are durable.
 Plan: TypeAlias = Callable[[], tuple[Sequence[MetadataRecord], T]]
 
 

@@ -73,7 +73,8 @@ def run_broker(
     config:
         The configuration of the broker.
     stop_on_stdin_eof:
-        Whether to stop when standard input is closed. A killed parent process also closes it.
+        Whether to stop when standard input is closed. Standard input is also closed when the parent process
+        is killed.
     on_ready:
         Called when clients can connect. Default: a function that prints :func:`ready_line` to standard
         output.
