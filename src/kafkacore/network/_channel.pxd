@@ -24,16 +24,16 @@ cdef class KafkaChannel:
     cdef bint waits_for_memory
     # The socket accepted only part of the last write: wait until it is writable.
     cdef bint is_write_blocked
-    # Part of a frame was written during a wait after the last recorded activity.
+    # Bytes of a frame were written during the poller's wait. This activity is not yet recorded.
     cdef bint has_written_in_wait
     # Negative errno of a write that failed during a wait, or 0.
     cdef int failed_write
-    # Neighbours in the list of IdleExpiry, ordered by last activity.
+    # Previous and next channel in the list of IdleExpiry, which is ordered by last activity.
     cdef KafkaChannel idle_before
     cdef KafkaChannel idle_after
     cdef double last_active_ms
     cdef readonly TransportLayer transport
-    # Authenticates the peer, or this side to the peer (``security.authenticator``), or None.
+    # The object that authenticates the peer or this side (see ``security.authenticator``), or None.
     cdef readonly object authenticator
     # The authenticator's frame that is not yet completely written, or None.
     cdef NetworkSend auth_send
@@ -43,7 +43,7 @@ cdef class KafkaChannel:
     cdef bint has_been_ready
     # When the last reauthentication began (KIP-368).
     cdef double reauthentication_started_ms
-    # The first byte of its first frame has arrived, but not all of that frame with it.
+    # The channel has received the first byte of its first frame, but not the whole frame in the same read.
     cdef bint has_begun
     # Authentication has failed; nothing more is read, and the channel is closed later (see DelayedCloses).
     cdef bint is_close_delayed
@@ -55,7 +55,7 @@ cdef class KafkaChannel:
     cdef Py_ssize_t max_size
     cdef FrameReader reader
     cdef NetworkSend pending_send
-    # Writes its own frames between those of the channel, or None.
+    # The heartbeat that writes its frames between the frames of the channel, or None.
     cdef NativeHeartbeat heartbeat
 
     cdef int wanted_interest(self) noexcept

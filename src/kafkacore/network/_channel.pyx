@@ -3,9 +3,9 @@
     connecting --writable, no error--> connected --handshake, authentication--> ready --close--> closed
 
 A plaintext channel without authentication is ready once it is connected. A ready channel may be
-reauthenticated (KIP-368); its queued frame is written afterwards. The poller watches a channel for
-writability only while the channel connects or has a partly written frame. The poller watches a channel for
-readability unless the channel is muted or waits for memory.
+reauthenticated (KIP-368). A queued frame is written after the reauthentication. The poller watches a channel
+for writability only while the channel connects or has a partly written frame. The poller watches a channel
+for readability unless the channel is muted or waits for memory.
 """
 
 cimport cython
@@ -150,9 +150,9 @@ cdef class KafkaChannel:
     # ---- Handshake and authentication ---------------------------------------------------------------------
 
     cdef int prepare(self, ReadBuffer buffer, list frames) except? -1:
-        """Continue handshake and authentication, and raise an error if one of them fails.
+        """Continue handshake and authentication, and raise an error if either step fails.
 
-        Return 1 when both are complete, 0 if one of them waits for the socket, ENDED if the peer closed the
+        Return 1 when both are complete, 0 if either step waits for the socket, ENDED if the peer closed the
         connection, or the negative errno. Frames that arrived after the authentication are appended to
         ``frames``.
         """
@@ -212,7 +212,7 @@ cdef class KafkaChannel:
         return 0
 
     cdef int send_token(self, pieces) except? -1:
-        """Queue a frame of the authenticator that consists of ``pieces``; do nothing if that is ``None``."""
+        """Queue a frame of the authenticator that consists of ``pieces``. ``None`` means no frame."""
         if pieces is not None:
             self.auth_send = NetworkSend(self.id, pieces)
         return 0
@@ -229,7 +229,7 @@ cdef class KafkaChannel:
         return 0
 
     cdef bint wants_buffered(self) noexcept:
-        """Return whether buffered data must be read, for which the poller reports no event."""
+        """Return whether the channel must read buffered data, which the poller does not report."""
         return (
             not self.is_closed and not self.is_muted and not self.is_starved and not self.is_close_delayed
             and self.transport.has_buffered()

@@ -14,14 +14,14 @@ cdef class ChannelSet:
     cdef IdleExpiry idle
     # Owns the channels.
     cdef dict by_id
-    # fd -> KafkaChannel, borrowed from by_id, or NULL.
+    # File descriptor -> KafkaChannel or NULL. The references are borrowed from by_id.
     cdef PyObject **borrowed
     cdef int borrowed_size
     # Channels that wait for memory for a frame.
     cdef list starved
     # When progress was last recorded; negative if no channel waits for memory.
     cdef double starved_since_ms
-    # Why the last channel of next_expired() must be closed.
+    # Why the channel that next_expired() returned last must be closed.
     cdef str expiry_reason
     cdef object expiry_error
     # The process that created the set, and its fork generation.

@@ -50,7 +50,7 @@ cdef class ChannelSet:
         return len(self.by_id)
 
     cdef int check_usable(self) except -1:
-        """Raise an error after ``close_all``, and in a forked child, which shares the parent's sockets."""
+        """Raise an error if the set is closed, or in a forked child, which shares the parent's sockets."""
         if poller_functions.fork_generation() != self.fork_generation:
             raise IllegalStateError(
                 f"the connections of process {self.pid} cannot be used in its forked child {getpid()}; "
@@ -58,7 +58,8 @@ cdef class ChannelSet:
             )
         if self.poller.handle == NULL:
             raise IllegalStateError("the Selector is closed")
-        # Another thread that waits in the poller uses the same state without the GIL.
+        # Reject the call while another thread waits in the poller, because the wait uses the same state
+        # without the GIL.
         return self.poller.check_not_waiting()
 
     cdef int check_unused(self, str channel_id) except -1:
@@ -210,7 +211,7 @@ cdef class ChannelSet:
         return None
 
     cdef int record_progress(self, double now_ms) except -1:
-        """Record how much of each frame has arrived; ``next_stalled`` compares this after MAX_STARVED_MS."""
+        """Record how much of each frame has arrived, for the check that follows after MAX_STARVED_MS."""
         cdef KafkaChannel channel
         self.starved_since_ms = now_ms
         for channel in self.by_id.values():

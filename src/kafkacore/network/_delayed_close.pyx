@@ -1,4 +1,4 @@
-"""Close channels that failed authentication only after a delay, to slow down password guessing.
+"""Delay the close of channels whose authentication has failed, to slow down password guessing.
 
 See ``delayedClosingChannels`` in Kafka's ``Selector``.
 """
@@ -35,7 +35,8 @@ cdef class DelayedCloses:
     cdef KafkaChannel next_due(self, double now_ms):
         """Return a channel to close now because of ``error``, or ``None``.
 
-        A channel stays in the list until it has been closed, so that a Ctrl-C before that does not lose it.
+        A channel stays in the list until it is closed, so that a Ctrl-C in the meantime does not lose the
+        channel.
         """
         cdef KafkaChannel channel
         while self.waiting and <double> self.waiting[0][0] <= now_ms:

@@ -18,7 +18,7 @@ cdef class Chunk:
     cdef Py_ssize_t capacity
     # Whether the memory is from wire.blocks instead of malloc.
     cdef bint is_block
-    # Number of existing views and receives. Memory is moved or reused only while this is 0.
+    # Number of existing views and receives. Memory is moved or reused only while this number is 0.
     cdef Py_ssize_t exports
     cdef Py_ssize_t window_at
     cdef Py_ssize_t window_size

@@ -37,7 +37,7 @@ cdef class MemoryPool:
         self.limit = limit
 
     cdef bint fits(self, Py_ssize_t size, Py_ssize_t promised=0) noexcept:
-        """Return whether ``size`` bytes are available in addition to ``promised`` bytes for other frames."""
+        """Return whether ``size`` bytes are available after other frames get ``promised`` bytes."""
         cdef Py_ssize_t limit = self.limit
         cdef Py_ssize_t used = self.used + promised
         if size <= self.limit // SMALL_PART:
@@ -112,10 +112,11 @@ cdef class Chunk:
     cdef object view(self, Py_ssize_t at, Py_ssize_t size):
         """Return a memoryview of ``size`` bytes from offset ``at``.
 
-        A slice of a view of the whole chunk would need two objects and would not be counted in ``exports``.
+        The method creates a single object. A slice of a view of the whole chunk would create two objects, and
+        ``exports`` would not count the slice.
         """
-        # Save the window, because creating a view may run the garbage collector, and with it a finalizer that
-        # calls this method.
+        # Save and restore the window: creating a view may run the garbage collector, and thus a finalizer
+        # that also calls this method.
         cdef Py_ssize_t at_before = self.window_at
         cdef Py_ssize_t size_before = self.window_size
         assert 0 <= at <= self.capacity and size <= self.capacity - at

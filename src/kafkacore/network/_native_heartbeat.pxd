@@ -26,7 +26,8 @@ cdef extern from "native_heartbeat_impl.h" nogil:
         int is_beating
         int is_attached
 
-    # Linked into this module only: other modules call the methods.
+    # Only the module of NativeHeartbeat is linked with these functions. Other modules call the methods of the
+    # class.
     kc_heartbeat *kc_heartbeat_new(uint32_t first_id, uint32_t id_count, int has_manual_clock)
     void kc_heartbeat_free(kc_heartbeat *heartbeat)
     void kc_heartbeat_close(kc_heartbeat *heartbeat)

@@ -18,8 +18,9 @@ One mutex in C protects the byte stream and the descriptor by these rules:
 - The C thread peeks only if unread bytes start at a frame boundary, and not while the connection reads.
 - A thread that holds the mutex makes only system calls that do not block, and never waits for the GIL or
   another lock. Therefore threads that hold the GIL may lock the mutex.
-- A forked child does not have the C thread, and its copy of the mutex may be locked. The child uses neither.
-- ``end`` and ``begin`` do not discard the rest of a partly written heartbeat, which is still finished.
+- A forked child does not have the C thread, and its copy of the mutex may be locked. Therefore the child does
+  not use the mutex.
+- ``end`` and ``begin`` do not discard a partly written heartbeat. Its remaining bytes are still written.
 
 Times are those of ``CLOCK_MONOTONIC``, as in Python's ``time.monotonic``.
 """
@@ -56,8 +57,8 @@ cdef class NativeHeartbeat:
     Parameters
     ----------
     first_correlation_id, correlation_id_count:
-        First id, and number of ids, of the correlation ids that heartbeats use in turn. No other request on
-        the connection may use these ids.
+        First correlation id and number of correlation ids. Heartbeats use these ids in turn. No other request
+        on the connection may use them.
     has_manual_clock:
         Whether the time starts at 0 and changes only in :meth:`advance`, for tests. Otherwise the clock is
         ``CLOCK_MONOTONIC``.
@@ -94,7 +95,7 @@ cdef class NativeHeartbeat:
 
     def begin(self, frame, double interval_ms, double session_timeout_ms, *, Py_ssize_t error_at,
               bint has_tags=False):
-        """Start to send ``frame`` every ``interval_ms``, for the first time after one interval.
+        """Start to send ``frame`` every ``interval_ms``. The first heartbeat is sent after one interval.
 
         Parameters
         ----------
@@ -242,7 +243,7 @@ cdef class NativeHeartbeat:
 
     @property
     def error_code(self):
-        """Error code of the last unread error response since the last :meth:`begin`; 0 if there was none."""
+        """Error code of the last unread error response since :meth:`begin`; 0 without such a response."""
         return self.state().error_code
 
     @property

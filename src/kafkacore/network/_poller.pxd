@@ -30,7 +30,8 @@ cdef extern from "poller_impl.h" nogil:
     void kc_wakeup_close(int *fds)
     int kc_wakeup_signal(int fd)
     void kc_wakeup_drain(int fd)
-    # Linked into this module only: other modules call the functions declared at the end.
+    # Only the module of Poller is linked with these functions. Other modules call the functions declared at
+    # the end of this file.
     int kc_fork_generation()
     Py_ssize_t kc_recv(int fd, void *to, size_t size)
     Py_ssize_t kc_send_vector(int fd, const iovec *vector, int count, bint more)
@@ -39,10 +40,12 @@ cdef extern from "poller_impl.h" nogil:
     int kc_socket_error(int fd)
 
 cdef enum:
-    # Maximum descriptors reported by one wait. The next wait reports the others first.
+    # Maximum number of descriptors that one wait reports. The next wait reports the remaining descriptors
+    # first.
     MAX_EVENTS = 256
 
-# Called during the wait for each event. Returns whether it handled the event, so that the wait continues.
+# The wait calls this function for each event. If the function returns true, it has handled the event, and the
+# wait continues.
 ctypedef bint (*event_handler)(void *context, int fd, int ready) noexcept nogil
 
 cdef class Poller:

@@ -1,7 +1,6 @@
 """Wait, without the GIL, until file descriptors are ready or another thread calls ``wakeup()``.
 
-The module uses epoll on Linux, and poll(2) elsewhere. On Linux poll(2) can be chosen, too, so that tests can
-run with both.
+The module uses epoll on Linux, and poll(2) on other systems. Tests can select poll(2) on Linux, too.
 """
 
 cimport cython
@@ -212,7 +211,7 @@ cdef Py_ssize_t receive_bytes(int fd, void *to, Py_ssize_t size) noexcept nogil:
 
 
 cdef Py_ssize_t send_vector(int fd, const iovec *vector, int count, bint more) noexcept nogil:
-    """Return the number of bytes sent, or the negative errno. ``more``: another write follows at once."""
+    """Send bytes; return their number, or the negative errno. If ``more``, another write follows at once."""
     return kc_send_vector(fd, vector, count, more)
 
 

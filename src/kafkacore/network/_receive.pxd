@@ -29,16 +29,18 @@ cdef class ReadBuffer:
 
 cdef class FrameReader:
     cdef readonly str source_id
-    # Changes when the channel becomes ready.
+    # Maximum bytes of a frame. The limit changes when the channel becomes ready.
     cdef readonly Py_ssize_t max_size
     cdef MemoryPool pool
     cdef uint8_t header[4]
     cdef int header_fill
-    # A frame that is read into its own memory, with `frame_fill` of `frame_size` bytes received, or None.
+    # Memory of an incomplete frame, of which `frame_fill` of `frame_size` bytes have been received; None if
+    # the current frame has no memory of its own.
     cdef Chunk frame
     cdef Py_ssize_t frame_size
     cdef Py_ssize_t frame_fill
-    # `frame_fill` at the last progress check (see ChannelSet.record_progress); -1 if the frame is newer.
+    # `frame_fill` at the last progress check (see ChannelSet.record_progress); -1 if the frame began after
+    # the check.
     cdef Py_ssize_t checked_fill
     cdef bint is_waiting_for_memory
     cdef bint expects_large

@@ -30,8 +30,8 @@ cdef enum:
     # gets only the size field. The rest of the frame is read directly into its own memory, without a copy.
     LARGE_FRAME = 32 * 1024
     # Maximum bytes that one channel may read in one poll. Each frame counts as FRAME_SHARE bytes in addition,
-    # because a tiny request takes as long to handle as one of thousands of bytes. Without this, a megabyte of
-    # tiny requests made other channels wait for seconds.
+    # because a tiny request takes as long to handle as one of thousands of bytes. Without this limit, a
+    # megabyte of tiny requests would make other channels wait for seconds.
     READ_SHARE = 1024 * 1024
     FRAME_SHARE = 1024
     # A frame of up to this size gets all of its memory at once. The kernel assigns pages only where bytes are
@@ -94,7 +94,7 @@ cdef inline NetworkReceive new_receive(str source_id, Chunk chunk, Py_ssize_t at
 
 @cython.final
 cdef class ReadBuffer:
-    """Memory for reads of unknown size. It is reused from its start when it has no views."""
+    """Memory for reads of unknown size. The memory is reused from its start when no view of it exists."""
 
     cdef Py_ssize_t reserve_space(self, MemoryPool pool) except -1:
         """Return the number of free bytes after offset ``fill``; allocate a new buffer if necessary.
@@ -300,8 +300,8 @@ cdef class FrameReader:
         if self.pool is not None:
             self.frame.charged = self.frame_size
             self.frame.pool = self.pool
-        # If the memory will grow, its size is one byte above the limit of wire.blocks, so that it comes from
-        # malloc. realloc can then move the pages without copying.
+        # If the memory will grow, allocate one byte more than the limit of wire.blocks. The memory then comes
+        # from malloc, and realloc can move the pages without copying.
         self.frame.open(self.frame_size if self.frame_size <= FIRST_CHUNK else <Py_ssize_t> FIRST_CHUNK + 1)
         return 1
 

@@ -177,7 +177,7 @@ cdef class Selector:
     def register(self, str connection_id, sock, builder=None, str host=""):
         """Take ownership of an accepted socket.
 
-        A poll reports the connection in ``connected`` only if it has a ``builder``. If this method raises an
+        A poll reports the connection in ``connected`` only if ``builder`` is given. If this method raises an
         exception, the caller still owns the socket.
 
         Parameters
@@ -535,7 +535,7 @@ cdef class Selector:
         if channel.pending_send is not None:
             self.unwritten.append(channel)
         if channel.is_starved:
-            # The beginning of a frame has arrived together with the last bytes of the authentication, and has
+            # The peer sent the beginning of a frame with the last bytes of the authentication. This frame has
             # to wait for memory.
             self.channels.wait_for_memory(channel)
         else:
@@ -643,7 +643,7 @@ cdef class Selector:
         return self.notify_authenticated(channel, channel.has_been_ready, False)
 
     cdef int fail(self, KafkaChannel channel, int error) except -1:
-        """Close a channel with the error of its transport, or with the errno ``error`` if it has none."""
+        """Close a channel with its transport's error. Without such an error, use the errno ``error``."""
         cause = channel.transport.error
         if cause is None:
             phase = (

@@ -16,7 +16,7 @@ cdef class NetworkSend:
     cdef readonly Py_ssize_t size_in_bytes
     cdef readonly Py_ssize_t remaining
     cdef uint8_t header[4]
-    # For a frame of few pieces, as most are, these point to the two arrays below.
+    # Most frames have few pieces. For these frames, the two pointers refer to the two arrays below.
     cdef Py_buffer *views
     cdef iovec *vector
     cdef Py_buffer few_views[3]
@@ -25,7 +25,8 @@ cdef class NetworkSend:
     cdef int vector_count
     # Index of the first piece that is not completely written. Its iovec starts at the first unwritten byte.
     cdef int vector_at
-    # Pieces that are parts of files, and their next positions. Their iovecs have no base.
+    # The pieces that are parts of files, and the next position in each file. The iovec of such a piece has no
+    # base.
     cdef list slices
     cdef file_piece *files
     cdef int file_count

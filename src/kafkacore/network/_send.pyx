@@ -188,7 +188,7 @@ cdef class NetworkSend:
 
     @cython.nonecheck(False)
     cdef Py_ssize_t write_some(self, TransportLayer transport) noexcept nogil:
-        """Write the memory pieces up to the next file piece, as far as the socket accepts them."""
+        """Write as much of the memory pieces before the next file piece as the socket accepts."""
         cdef int end = self.vector_at
         cdef int last = min(self.vector_count, self.vector_at + <int> MAX_VECTOR)
         cdef uint8_t joined[JOINED_SIZE]
@@ -206,7 +206,7 @@ cdef class NetworkSend:
         return transport.write(&self.vector[self.vector_at], end - self.vector_at, end < self.vector_count)
 
     cdef Py_ssize_t write_file(self, TransportLayer transport) noexcept nogil:
-        """Write the next piece, which is part of a file, as far as the socket accepts it."""
+        """Write as much of the next piece, which is part of a file, as the socket accepts."""
         cdef file_piece *file = &self.files[self.file_at]
         cdef size_t size = self.vector[self.vector_at].iov_len
         cdef Py_ssize_t sent = transport.write_file(file.fd, file.position, size)

@@ -6,7 +6,7 @@ cdef class SetupDeadlines:
     cdef double timeout_ms
     # Deque of (due time, channel), in order of time.
     cdef object waiting
-    # Why the last channel of next_late() must be closed.
+    # Why the channel that next_late() returned last must be closed.
     cdef object phase
     cdef str reason
 

@@ -47,7 +47,7 @@ cdef class SetupDeadlines:
         """Return a channel that has missed its deadline and must be closed, or ``None``.
 
         The attributes ``phase`` and ``reason`` then describe what was late. A channel stays in the list until
-        it has been closed, so that a Ctrl-C before that does not lose it.
+        it is closed, so that a Ctrl-C in the meantime does not lose the channel.
         """
         cdef KafkaChannel channel
         while self.waiting and <double> self.waiting[0][0] <= now_ms:

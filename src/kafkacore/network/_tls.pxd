@@ -9,7 +9,7 @@ cdef class TlsTransportLayer(TransportLayer):
     # None on a server until a complete TLS record has arrived.
     cdef readonly object engine
     cdef object context
-    # Encrypted bytes for the engine and from it.
+    # Encrypted bytes that the engine reads (`incoming`) and writes (`outgoing`).
     cdef object incoming
     cdef object outgoing
     cdef object engine_read
@@ -25,15 +25,17 @@ cdef class TlsTransportLayer(TransportLayer):
     cdef bint has_ended
     # The engine may have data that can be read without the socket.
     cdef bint has_pending_data
-    # Bytes received of the incomplete record, and its size including the header.
+    # Received bytes of the incomplete record, and the size of the whole record with its header.
     cdef Py_ssize_t record_have
     cdef Py_ssize_t record_size
-    # Bytes in `incoming` that the engine cannot use until more arrive; -1 if it can use them all.
+    # Number of bytes in `incoming` that the engine cannot use before more bytes arrive; -1 if the engine can
+    # use all bytes.
     cdef Py_ssize_t unusable_bytes
-    # Encrypted bytes of which the socket has accepted only the first `sent`, or None.
+    # Encrypted bytes that are not completely sent, or None. The socket has accepted the first `sent` bytes.
     cdef bytes unsent
     cdef Py_ssize_t sent
-    # Bytes of the frame that `unsent` was encrypted from. They count as written once all of it is sent.
+    # Number of bytes of the frame that `unsent` contains. They count as written once `unsent` is completely
+    # sent.
     cdef Py_ssize_t unreported
 
     cdef int start_engine(self, context, name) except -1

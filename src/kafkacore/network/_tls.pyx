@@ -10,8 +10,8 @@ would make two system calls for each TLS record of 16 KiB.
   reading a record. Therefore the transport tracks record lengths and reads only complete records.
 - The poller does not report bytes that the engine has already decrypted. Therefore the selector keeps a list
   of the channels that have such bytes (``Selector.buffered``).
-- A peer may request new keys any number of times. Therefore one read consumes at most ``MAX_EXCESS_BYTES``
-  more than twice the bytes that it returns, and a peer that leaves too many responses unread is disconnected.
+- A peer may request new keys any number of times. Therefore a read that returns n bytes consumes at most 2 n
+  + ``MAX_EXCESS_BYTES`` bytes. A peer that leaves too many responses unread is disconnected.
 - After the first frame, an invalid record counts as a lost connection, which is retried, not as an
   authentication failure. Otherwise an attacker that changes one byte could stop a client permanently.
 """
@@ -57,7 +57,8 @@ cdef enum:
     # Maximum number of bytes that a read consumes in addition to twice the bytes that it returns. Without
     # this limit, a peer could keep the thread busy with TLS messages that contain no data.
     MAX_EXCESS_BYTES = 256 * 1024
-    # Maximum bytes of unread TLS responses, for example to key updates. A peer with more is disconnected.
+    # Maximum bytes of TLS responses, for example to key updates, that the peer has not read. If there are
+    # more, the peer is disconnected.
     MAX_UNREAD_RESPONSES = 64 * 1024
     ALERT_SIZE = 7
 
@@ -162,7 +163,7 @@ cdef class TlsTransportLayer(TransportLayer):
         # Record type 22 is a handshake, and 21 is an alert.
         if first[0] != 22 and first[0] != 21:
             if self.is_server:
-                # Send an unencrypted alert, as the engine would. By this alert, clients recognize a TLS port.
+                # Send an unencrypted alert, as the engine would. Clients recognize a TLS port by this alert.
                 alert.iov_base = <char *> ALERT
                 alert.iov_len = ALERT_SIZE
                 poller.send_vector(self.fd, &alert, 1, False)
@@ -190,8 +191,8 @@ cdef class TlsTransportLayer(TransportLayer):
             return 0
         while got < size:
             if not self.can_read():
-                # A read that did not fill the buffer has emptied the socket, so stop after it. Also stop
-                # at the limit.
+                # If a read did not fill the buffer, the socket is empty: stop. Also stop if this call has
+                # received too many bytes for the data that it returns.
                 is_drained = is_drained or received >= 2 * got + MAX_EXCESS_BYTES
                 result = -EAGAIN if is_drained else self.receive_some()
                 if result <= 0:
@@ -348,14 +349,15 @@ cdef class TlsTransportLayer(TransportLayer):
         return self.report_written()
 
     cdef Py_ssize_t report_earlier(self) except? -1:
-        """Send the records that an earlier write left, and return the result of ``report_written``.
+        """Send the records that an earlier write left unsent, and return the result of ``report_written``.
 
         Return 0 if there are no such records.
         """
         return 0 if self.error is None and self.unsent is None else self.report_written()
 
     cdef Py_ssize_t report_written(self) except? -1:
-        """Send the remaining records. Return how many bytes of the frame were in them, or the negative errno.
+        """Send the remaining records. Return how many of the frame's bytes they contain, or the negative
+        errno.
 
         Return 0 if only records that the engine itself created were sent.
         """
