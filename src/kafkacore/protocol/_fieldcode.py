@@ -115,7 +115,7 @@ def _min_size_bytes(message: Message, type_name: str, version: int) -> int:
 
 
 class FieldCode:
-    """Generate the code of one field; ``name`` is its name in Python."""
+    """Generate the code of one field; ``name`` is the field's name in Python."""
 
     def __init__(self, field: Field, name: str, scope: Scope) -> None:
         self.field = field
@@ -173,8 +173,8 @@ class FieldCode:
         """Whether the field is a tagged structure that may be null.
 
         Kafka writes a varint instead of an int8 to show whether such a structure is null. If the field is
-        missing, Kafka reads a structure with default values, whatever the JSON definition says. Therefore a
-        null must be written.
+        missing, Kafka reads a structure with default values, even if the default in the JSON definition is
+        null. Therefore null must be written explicitly.
         """
         field = self.field
         return field.tag is not None and field.is_struct and not field.is_array and bool(self.nullable)
@@ -197,7 +197,8 @@ class FieldCode:
     def _struct_not_default(self, value: str) -> str:
         """Return the expression of ``not_default`` for a structure.
 
-        If all its fields are scalar, the expression compares them and does not create a structure.
+        If all fields of the structure are scalar, the expression compares the fields and does not create a
+        structure.
         """
         fields = self.scope.message.structs[self.field.type].fields
         is_scalar = not any(field.is_array or field.is_struct or field.nullable for field in fields)

@@ -42,7 +42,7 @@ def encode_request(
     Parameters
     ----------
     request:
-        The request, or a builder that creates it for ``version``.
+        The request, or a builder that creates the request for ``version``.
     version, correlation_id, client_id:
         Fields of the request header.
 

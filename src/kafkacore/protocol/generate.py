@@ -1,8 +1,9 @@
 """Write the modules of :mod:`kafkacore.protocol.generated` from the declarations.
 
 ``python -m kafkacore.protocol.generate`` writes modules that are stale and removes modules without a
-declaration. With ``--check`` it writes nothing, prints the names of the stale files and exits with status 1.
-This package imports some of the generated modules: if they are missing, restore them before you generate.
+declaration. With ``--check``, the command writes nothing, prints the names of the stale files and exits with
+status 1. This package imports some of the generated modules: if they are missing, restore them before you
+generate.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ ABOUT_DATA = {
     "old_list_offsets": "ListOffsets in the version that Kafka 4 has removed.",
     "control_records": "Control records, and the records of the metadata log about itself.",
     "metadata_records": "Records of the cluster's metadata log that this broker writes.",
-    "principal": "A principal, as brokers forward it to each other.",
+    "principal": "A principal that a broker forwards to another broker.",
 }
 
 

@@ -2,10 +2,11 @@
 
 A tagged structure that a message omits is created when it is first read. Check the error code of a partition
 before you read its leader hint, so that the structure is not created needlessly. The constructor creates
-collections and structures that are not given. ``None`` means null; encoding raises an error if the version
-does not allow null.
+collections and structures that the caller does not pass. ``None`` means null; encoding raises an error if the
+version does not allow null.
 
-Fields of type ``bytes`` are copied out of the payload. Records and other zero-copy fields are views of it.
+Fields of type ``bytes`` are copied out of the payload. Records and other zero-copy fields are views of the
+payload.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ MIN_PIECE_SIZE_BYTES: Final = 512
 class Struct:
     """A structure of fields. Structures are equal if their fields are equal.
 
-    Structures are mutable and therefore unhashable. Type checkers treat this class as abstract. It has no
-    ABCMeta, which would make every ``isinstance`` slower.
+    Structures are mutable and therefore unhashable. Type checkers treat this class as abstract. The class
+    does not use ABCMeta, because ABCMeta would make every ``isinstance`` slower.
     """
 
     __slots__: tuple[str, ...] = ()
@@ -77,7 +78,7 @@ class Struct:
     @classmethod
     @abstractmethod
     def decode(cls, cursor: Cursor, version: int) -> Self:
-        """Read the fields that ``version`` has; the others get their defaults.
+        """Read the fields that ``version`` has; all other fields get their defaults.
 
         Raises
         ------
@@ -93,7 +94,7 @@ class Message(Struct):
 
     ``NAME`` is Kafka's name. Versions ``MIN_VERSION`` to ``MAX_VERSION`` are supported. Versions from
     ``FLEXIBLE_FROM`` on have compact lengths and tagged fields (KIP-482). ``FLEXIBLE_FROM`` is ``None`` if no
-    version has them.
+    version has compact lengths and tagged fields.
     """
 
     __slots__ = ()
@@ -123,8 +124,8 @@ class RequestMessage(Message, Generic[ResponseT_co]):
 
     API_KEY: ClassVar[int]
     RESPONSE: ClassVar[type[ResponseMessage]]
-    #: Whether the newest version is not final. Kafka serves it only if ``unstable.api.versions.enable`` is
-    #: set.
+    #: Whether the newest version is not final. Kafka serves this version only if
+    #: ``unstable.api.versions.enable`` is set.
     LATEST_VERSION_UNSTABLE: ClassVar[bool] = False
 
 
@@ -171,7 +172,7 @@ def is_secret(qualified_name: str, field: str) -> bool:
 
     CVE-2026-33558: the debug log of a request showed a secret.
     """
-    # An altered configuration may be the password of a key store.
+    # The value of an altered configuration entry may be the password of a key store.
     return field in SECRET_FIELDS or (field == "value" and qualified_name.endswith(".AlterableConfig"))
 
 

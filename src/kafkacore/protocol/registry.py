@@ -43,7 +43,7 @@ API_REGISTRY: Final = ApiRegistry()
 def request_header_version(api_key: ApiKey, version: int) -> int:
     """Return the version of the header of a request (Kafka's ``ApiKeys.requestHeaderVersion``).
 
-    It is 2 for flexible requests and 1 for others.
+    The header version is 2 for flexible requests, and 1 for all other requests.
     """
     flexible_from = API_MODULES[api_key][2]
     return 2 if flexible_from is not None and version >= flexible_from else 1
@@ -52,8 +52,9 @@ def request_header_version(api_key: ApiKey, version: int) -> int:
 def response_header_version(api_key: ApiKey, version: int) -> int:
     """Return the version of the header of a response (Kafka's ``ApiKeys.responseHeaderVersion``).
 
-    It is 1 for flexible responses and 0 for others. ApiVersions always has response header 0: a client that
-    does not know yet which versions the broker supports must be able to read it (KIP-511).
+    The header version is 1 for flexible responses, and 0 for all other responses. The response to ApiVersions
+    always has header version 0, so that a client can read it before the client knows which versions the
+    broker supports (KIP-511).
     """
     if api_key == ApiKey.API_VERSIONS:
         return 0

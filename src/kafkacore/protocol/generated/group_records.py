@@ -24,7 +24,7 @@ from kafkacore.wire import Cursor, Writer
 
 
 class LegacyOffsetCommitKey(Message):
-    """Key of a committed offset, as brokers before 0.9 wrote it."""
+    """Key of a committed offset in the format of brokers before 0.9."""
 
     __slots__ = ("group", "topic", "partition")
 
@@ -73,7 +73,7 @@ class LegacyOffsetCommitKey(Message):
 
 
 class LegacyOffsetCommitValue(Message):
-    """Value of a committed offset, as brokers before 0.9 wrote it."""
+    """Value of a committed offset in the format of brokers before 0.9."""
 
     __slots__ = ("offset", "metadata", "commit_timestamp")
 
@@ -1203,7 +1203,7 @@ class ConsumerGroupCurrentMemberAssignmentKey(Message):
 
 
 class ConsumerGroupCurrentMemberAssignmentValue(Message):
-    """Partitions that a member of a consumer group owns, and its epoch."""
+    """Partitions that a member of a consumer group owns, and the member's epoch."""
 
     __slots__ = (
         "member_epoch",

@@ -17,7 +17,7 @@ from kafkacore.wire import Cursor, Writer
 
 
 class RequestHeader(Message):
-    """Header of a request. Flexible requests have version 2."""
+    """Header of a request. Flexible requests have header version 2."""
 
     __slots__ = ("request_api_key", "request_api_version", "correlation_id", "client_id")
 
@@ -68,7 +68,7 @@ class RequestHeader(Message):
 
 
 class ResponseHeader(Message):
-    """Header of a response. Flexible responses have version 1, except that of ApiVersions."""
+    """Header of a response. Flexible responses except ApiVersions have header version 1."""
 
     __slots__ = ("correlation_id",)
 

@@ -23,7 +23,7 @@ from kafkacore.wire import Cursor, Writer
 
 
 class ConfigRecord(Message):
-    """One configuration value of a resource, set or, if it is null, removed."""
+    """A changed configuration value of a resource. A null value removes the configuration."""
 
     __slots__ = ("resource_type", "resource_name", "name", "value")
 
@@ -243,7 +243,7 @@ class RemoveUserScramCredentialRecord(Message):
 
 
 class ClientQuotaRecord(Message):
-    """One quota of an entity, set or removed."""
+    """A quota of an entity that was set or removed."""
 
     __slots__ = ("entity", "key", "value", "remove")
 

@@ -1,7 +1,8 @@
 """Declarations of every API of Apache Kafka 4.3, the source of :mod:`kafkacore.protocol.generated`.
 
 There is one module per family of APIs. :mod:`~kafkacore.protocol.schema.declaration` describes the tables. No
-module imports this package at run time: ``python -m kafkacore.protocol.generate`` turns it into code.
+module imports this package at run time: ``python -m kafkacore.protocol.generate`` generates code from the
+declarations.
 """
 
 from kafkacore.protocol.schema import (

@@ -1,7 +1,7 @@
 """Headers, and messages that are stored in records or sent inside other messages.
 
-Source: ``common/message`` of kafka-clients in Apache Kafka 4.3, except where another is named. Each entry
-becomes one generated module.
+Source: ``common/message`` of kafka-clients in Apache Kafka 4.3, unless a comment names another source. Each
+entry becomes one generated module.
 """
 
 from kafkacore.protocol.schema.declaration import message
@@ -19,7 +19,7 @@ MODULES = {
             """,
             versions="1-2",
             flexible="2+",
-            about="Header of a request. Flexible requests have version 2.",
+            about="Header of a request. Flexible requests have header version 2.",
         ),
         message(
             "ResponseHeader",
@@ -28,7 +28,7 @@ MODULES = {
             """,
             versions="0-1",
             flexible="1+",
-            about="Header of a response. Flexible responses have version 1, except that of ApiVersions.",
+            about="Header of a response. Flexible responses except ApiVersions have header version 1.",
         ),
     ),
     # Metadata and assignments that consumers of a group exchange in JoinGroup and SyncGroup.
@@ -61,8 +61,9 @@ MODULES = {
             about="Assignment of a member in SyncGroup.",
         ),
     ),
-    # Key and value of ``__transaction_state``. An int16 before each gives the version. Source:
-    # ``common/message`` of kafka-transaction-coordinator in Apache Kafka 4.3.
+    # Key and value of ``__transaction_state``. An int16 before the key gives the version of the key, and an
+    # int16 before the value gives the version of the value. Source: ``common/message`` of
+    # kafka-transaction-coordinator in Apache Kafka 4.3.
     "transaction_records": (
         message(
             "TransactionLogKey",
@@ -96,8 +97,8 @@ MODULES = {
         ),
     ),
     # Keys and values of ``__consumer_offsets``. An int16 before a key gives the type of the record, and an
-    # int16 before a value gives its version. Source: ``common/message`` of kafka-group-coordinator in Apache
-    # Kafka 4.3.
+    # int16 before a value gives the version of the value. Source: ``common/message`` of
+    # kafka-group-coordinator in Apache Kafka 4.3.
     "group_records": (
         message(
             "LegacyOffsetCommitKey",
@@ -108,7 +109,7 @@ MODULES = {
             """,
             versions="0",
             flexible="none",
-            about="Key of a committed offset, as brokers before 0.9 wrote it.",
+            about="Key of a committed offset in the format of brokers before 0.9.",
         ),
         message(
             "LegacyOffsetCommitValue",
@@ -119,7 +120,7 @@ MODULES = {
             """,
             versions="0",
             flexible="none",
-            about="Value of a committed offset, as brokers before 0.9 wrote it.",
+            about="Value of a committed offset in the format of brokers before 0.9.",
         ),
         message(
             "OffsetCommitKey",
@@ -317,7 +318,7 @@ MODULES = {
             """,
             versions="0",
             flexible="0+",
-            about="Partitions that a member of a consumer group owns, and its epoch.",
+            about="Partitions that a member of a consumer group owns, and the member's epoch.",
         ),
         message(
             "ConsumerGroupRegularExpressionKey",
@@ -425,7 +426,7 @@ MODULES = {
             about="The voters of the Raft quorum.",
         ),
     ),
-    # A principal, as brokers forward it to each other in Envelope.
+    # A principal in the form in which brokers forward it in Envelope requests.
     "principal": (
         message(
             "DefaultPrincipalData",

@@ -11,13 +11,13 @@ A line of the table is one field. The lines indented below it are the fields of 
         Records        records?
 
 - The types are Kafka's: ``bool int8 int16 int32 int64 uint16 uint32 float64 string bytes uuid records``, the
-  name of a structure, and ``[]`` followed by one of these.
-- ``?`` after the type: the field may be null in every version that has it. ``?2+`` and ``?2-7``: only in
-  these versions.
+  name of a structure, and ``[]`` followed by any of these types.
+- ``?`` after the type: the field may be null in every version that has the field. ``?2+`` and ``?2-7``: the
+  field may be null only in these versions.
 - Versions: ``3``, ``3-5`` or ``3+``; ``0+`` if omitted. ``= x``: the default, if it is not 0, false or empty.
 - ``tag n``: the field is in the tagged section of flexible versions.
 - ``ignorable``: a version that lacks the field silently omits it. A field without this mark must have its
-  default there.
+  default in such a version.
 - ``key``: the field identifies an element of its collection.
 - ``zero-copy``: the value is not copied out of the payload.
 - ``inflexible``: the field has a non-compact length in flexible versions too.
@@ -83,7 +83,7 @@ ALL_VERSIONS = Versions(0, _FOREVER)
 
 @dataclass(frozen=True)
 class Field:
-    """A field. Its type is a primitive, a structure, or an array of one of these."""
+    """A field. Its type is a primitive, a structure, or an array of primitives or structures."""
 
     name: str
     type: str
@@ -104,7 +104,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Struct:
-    """A structure; ``versions`` are the versions of the message in which it can occur."""
+    """A structure; ``versions`` are the versions of the message in which the structure can occur."""
 
     name: str
     fields: tuple[Field, ...]
@@ -212,8 +212,8 @@ def message(name: str, table: str, *, versions: str, flexible: str, about: str =
     table:
         The fields; the docstring of this module describes the grammar.
     versions, flexible:
-        Supported versions, and the versions with compact lengths and tagged fields (KIP-482); ``none`` for
-        none.
+        Supported versions, and the versions with compact lengths and tagged fields (KIP-482); ``none`` if
+        there are no such versions.
     about:
         Docstring of the generated class.
     """

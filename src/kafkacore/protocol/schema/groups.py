@@ -111,7 +111,7 @@ APIS = (
     api(
         13,
         "LeaveGroup",
-        "Leave a group, or remove static members of it.",
+        "Leave a group, or remove static members from a group.",
         versions="0-5",
         flexible="4+",
         request="""

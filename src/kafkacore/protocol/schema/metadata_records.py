@@ -18,7 +18,7 @@ MODULES = {
             """,
             versions="0",
             flexible="0+",
-            about="One configuration value of a resource, set or, if it is null, removed.",
+            about="A changed configuration value of a resource. A null value removes the configuration.",
         ),
         message(
             "FeatureLevelRecord",
@@ -66,7 +66,7 @@ MODULES = {
             """,
             versions="0",
             flexible="0+",
-            about="One quota of an entity, set or removed.",
+            about="A quota of an entity that was set or removed.",
         ),
         message(
             "AccessControlEntryRecord",

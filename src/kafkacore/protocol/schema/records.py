@@ -51,7 +51,7 @@ APIS = (
     api(
         1,
         "Fetch",
-        "Read record batches from partitions. Followers replicate with the same request.",
+        "Read record batches from partitions. Followers use the same request to replicate.",
         versions="4-18",
         flexible="12+",
         request="""

@@ -1,4 +1,4 @@
-"""API versions that Kafka 4 removed and the embedded broker still serves for reading.
+"""API versions that Kafka 4 removed, but that the embedded broker still serves to old consumers.
 
 They are separate messages, so that kafkacore's clients do not offer these versions. Source: the fields that
 these versions have in ``common/message`` of kafka-clients in Apache Kafka 3.9. Each entry becomes one

@@ -1,4 +1,4 @@
-"""State of share groups, which brokers read and write by these APIs (KIP-932).
+"""APIs with which brokers read and write the state of share groups (KIP-932).
 
 Source: Apache Kafka 4.3, ``common/message`` of kafka-clients.
 """
