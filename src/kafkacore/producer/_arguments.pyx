@@ -8,9 +8,9 @@ from kafkacore.record.store cimport append_field
 
 
 cdef Py_ssize_t open_bytes(object data, const uint8_t** at, Py_buffer* view, str what) except -2:
-    """Set ``at`` to the bytes of a serialized key or value; return the number of bytes, or -1 for None.
+    """Set ``at`` to the address of a serialized key or value; return its size in bytes, or -1 for None.
 
-    If ``data`` is a buffer but not ``bytes``, ``view`` is acquired, and the caller must release it.
+    If ``data`` is a buffer but not ``bytes``, ``view`` is acquired, and the caller must release ``view``.
     """
     if data is None:
         at[0] = NULL

@@ -29,7 +29,7 @@ cdef class ProducerBatch:
     cdef public double last_attempt_ms
     # Whether a request with this batch is in flight.
     cdef public bint in_flight
-    # Whether an attempt has failed without a response that excludes that the batch was written.
+    # Whether the broker may have written the batch in a failed attempt. Some error responses rule this out.
     cdef public bint possibly_persisted
     cdef public int leader_epoch
     cdef public int attempts_at_leader_change
@@ -37,8 +37,8 @@ cdef class ProducerBatch:
     cdef readonly int record_count
     # Milliseconds between the last attempt and the next one.
     cdef public double backoff_ms
-    # Sort key in the queue of the partition. The halves of a split batch divide the interval of the whole
-    # batch.
+    # Sort key in the queue of the partition. A batch owns the keys from `place` to `place + _width`. After a
+    # split, each half owns half of these keys.
     cdef public double place
     # Producer id, epoch and first sequence number. They are -1 until the batch is first drained, and always
     # without idempotence.
@@ -46,12 +46,13 @@ cdef class ProducerBatch:
     cdef readonly int16_t producer_epoch
     cdef readonly int32_t base_sequence
     cdef readonly bint is_transactional
-    # Whether the sealed bytes have old sequence numbers. They are updated when the batch is drained again.
+    # Whether the sealed bytes contain old sequence numbers. New numbers are written when the batch is drained
+    # again.
     cdef readonly bint sequence_has_been_reset
     cdef double _width
     cdef Py_ssize_t _size_unsealed
     cdef RecordBatchBuilder _builder
-    # The builder after the batch is sealed.
+    # The builder of a sealed batch, which can still change the sequence numbers in the sealed bytes.
     cdef RecordBatchBuilder _sealed
     # Maximum bytes of the batch. The builder's own limit is the memory that is reserved so far.
     cdef Py_ssize_t _full_limit

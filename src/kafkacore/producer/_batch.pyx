@@ -133,7 +133,8 @@ cdef class ProducerBatch:
         """Compress the batch and set its CRC, without holding the GIL, and return the bytes to send.
 
         The batch accepts no records afterwards. If its sequence numbers have changed since it was sealed,
-        this method writes the new numbers into the same bytes, to which no request may refer.
+        this method writes the new numbers into the same bytes. No request may refer to these bytes at that
+        time.
         """
         if self.payload is None:
             if self._builder is None:
@@ -216,8 +217,7 @@ cdef class ProducerBatch:
         cdef list parts = []
         cdef int index = 0
         cdef int first_of_second = (self.record_count + 1) // 2
-        # Limit the decompression to the size before compression, because that many bytes fitted in memory
-        # before.
+        # Limit the decompression to the size before compression. The batch cannot legitimately be larger.
         for batch in read_batches(self.payload, max_decompressed_size=self._size_unsealed):
             for record in batch:
                 if index == 0 or index == first_of_second:
@@ -229,9 +229,9 @@ cdef class ProducerBatch:
                     halves.append(half)
                     parts.append((index, half.result))
                 future = half.append(record.timestamp, record.key, record.value, record.headers)
-                assert future is not None, "half of a batch fits where the whole did"
+                assert future is not None, "a record of a split batch does not fit into the new batch"
                 index += 1
-        assert index == self.record_count, "a batch that was sealed here reads as it was written"
+        assert index == self.record_count, "the batch to be split contains a wrong number of records"
         self.result.divide(parts)
         return halves
 

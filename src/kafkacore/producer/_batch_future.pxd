@@ -24,5 +24,5 @@ cdef class BatchFuture:
     cdef object _pending(self)
 
 
-# Return a future of the rows of `source`, none of which is in a batch yet.
+# Return a future for the rows of `source`. No row is in a batch yet.
 cdef BatchFuture new_batch_future(RecordSource source, int64_t default_timestamp_ms, clock)

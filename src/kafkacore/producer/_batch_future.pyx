@@ -27,7 +27,7 @@ logger = logging.getLogger("kafkacore.producer")
 cdef class _Segment:
     """``count`` consecutive rows of the call in one batch, starting at position ``position``.
 
-    In the batch, the rows are the records from ``index`` on.
+    In the batch, the first of these rows is the record ``index``.
     """
 
     cdef ProduceResult result
@@ -39,7 +39,7 @@ cdef class _Segment:
         raise TypeError("a _Segment can only be created by a BatchFuture")
 
     def leaves(self):
-        """Return a list of this segment or, if its batch was split, of segments in the resulting batches."""
+        """Return a list of this segment, or of the segments in the new batches if its batch was split."""
         cdef Py_ssize_t first, end, at
         cdef list parts = self.result._parts
         if parts is None:
@@ -159,7 +159,7 @@ cdef class BatchFuture:
     # ---- All rows ------------------------------------------------------------------------------------------
 
     cdef object _pending(self):
-        """Return the first unfinished segment, or part of a segment; ``None`` if all rows are done."""
+        """Return the first segment that is not done, as from ``leaves``; ``None`` if all rows are done."""
         cdef _Segment segment, leaf
         for segment in self._segments:
             leaf = segment.pending()
@@ -186,7 +186,7 @@ cdef class BatchFuture:
 
     @property
     def exception(self):
-        """The error of the first row that failed, as :meth:`get` raises it.
+        """The error that :meth:`get` raises: the error of the first row that failed.
 
         ``None`` until all rows are done, and also after success.
         """
@@ -211,8 +211,8 @@ cdef class BatchFuture:
         KafkaTimeoutError
             Some rows are not done in time. The producer continues to send them.
         KafkaError
-            A row failed. The error is that of the first such row, and ``error.row`` is the number of the row.
-            ``future[row].exception`` is the error of any other row.
+            A row failed. The method raises the error of the first such row, and ``error.row`` is the number
+            of that row. ``future[row].exception`` is the error of any other row.
         """
         self._wait(timeout)
         error = self._first_failure()
@@ -272,8 +272,8 @@ cdef class BatchFuture:
     def add_callback(self, f, *args, **kwargs):
         """Call ``f(*args, future, **kwargs)`` with this object after all rows are acknowledged.
 
-        The producer's network thread calls ``f``, or this method does if all rows are done. Exceptions of
-        ``f`` are logged. Returns this object.
+        The producer's network thread calls ``f``. If all rows are already done, this method calls ``f``.
+        Exceptions of ``f`` are logged. Returns this object.
         """
         self._when_done(f, True, args, kwargs)
         return self
@@ -292,8 +292,7 @@ cdef class BatchFuture:
             raise TypeError(f"a callback must be callable, not {f!r}")
         leaf = self._pending()
         if leaf is not None:
-            # Wait for one pending batch at a time. When this batch is done, the present method is called
-            # again.
+            # Wait for one pending batch at a time. When that batch is done, it calls this method again.
             FutureRecordMetadata(leaf.result, leaf.index).add_both(
                 lambda _: self._when_done(f, on_success, args, kwargs)
             )

@@ -6,7 +6,8 @@ from kafkacore.producer._buffer_pool cimport BufferPool
 
 cdef class BatchMemory:
     cdef readonly BufferPool pool
-    # Id of the sender's thread. It releases memory, so a send() in a callback on it must not wait for memory.
+    # Id of the sender's thread. This thread releases memory, so a send() in a callback on this thread must
+    # not wait for memory.
     cdef public object network_thread_id
     # Topic → estimated compression ratio (compressed size divided by uncompressed size).
     cdef readonly dict ratios

@@ -12,7 +12,7 @@ from kafkacore.errors import IllegalArgumentError, IllegalStateError, KafkaTimeo
 
 @cython.final
 cdef class _Waiter:
-    """A blocked call, the number of bytes that it needs, and whether it was granted them."""
+    """A blocked call: the number of bytes that the call needs, and whether the pool has granted the bytes."""
 
     cdef object condition
     cdef Py_ssize_t size
@@ -53,9 +53,9 @@ cdef class BufferPool:
 
     Notes
     -----
-    This behaves like Apache Kafka's ``BufferPool``. A waiting call gets its bytes before any later call, even
-    if the bytes would suffice for the later call. Otherwise, small records could block a large record
-    forever.
+    The pool behaves like Apache Kafka's ``BufferPool``. A waiting call gets its bytes before any later call,
+    even if the free bytes would suffice for the later call. Otherwise, small records could block a large
+    record forever.
     """
 
     def __init__(self, Py_ssize_t total_bytes, clock, on_wait=_nothing):

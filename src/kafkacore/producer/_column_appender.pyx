@@ -31,7 +31,7 @@ cdef Py_ssize_t EMPTY_RECORD_BOUND = batch_size_bound(-1, -1, 0, 0)
 
 @cython.nonecheck(False)
 cdef Py_ssize_t _first_wrong_row(RecordSource source, Py_ssize_t max_size, bint allow_empty) noexcept nogil:
-    """Return the first row that cannot be sent, or -1 if all rows can."""
+    """Return the first row that cannot be sent, or -1 if all rows can be sent."""
     cdef Py_ssize_t row, size
     cdef const uint8_t* data
     for row in range(source.row_count):
@@ -354,7 +354,7 @@ cdef class ColumnAppender:
         cdef Py_ssize_t appended
         cdef Py_ssize_t size = future._source.size_upper_bound(future._row_at(at))
         cdef Py_ssize_t limit = max(self._records._batch_size, size)
-        # Estimated bytes of all rows, assuming that they are as large as the first row, but at most the
+        # Estimated bytes of all rows, if every row is as large as the first row. The estimate is at most the
         # limit.
         cdef Py_ssize_t wanted = limit if end - at > limit // size else size * (end - at)
         if self._records.transactions is not None:

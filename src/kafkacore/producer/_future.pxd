@@ -35,5 +35,6 @@ cdef class FutureRecordMetadata:
 
 
 cdef object deadline_of(object clock, object timeout)
-# Return a future that is not part of a batch yet. The append to a batch sets its result and index.
+# Return a future that is not part of a batch yet. Appending the record to a batch sets the future's result
+# and index.
 cdef FutureRecordMetadata new_future(long long timestamp_ms, int key_size, int value_size, int header_size)

@@ -320,9 +320,9 @@ cdef class FutureRecordMetadata:
     def add_callback(self, f, *args, **kwargs):
         """Call ``f(*args, record_metadata, **kwargs)`` after the record is acknowledged.
 
-        The producer's network thread calls ``f``, or this method does if the record is done. Exceptions of
-        ``f`` are logged. ``f`` must not wait for another record of the same producer, because it would block
-        the thread that completes that record. Returns the future.
+        The producer's network thread calls ``f``. If the record is already done, this method calls ``f``.
+        Exceptions of ``f`` are logged. ``f`` must not wait for another record of the same producer, because
+        the wait would block the thread that completes that record. Returns the future.
         """
         return self._add(f, True, args, kwargs)
 
@@ -339,7 +339,7 @@ cdef class FutureRecordMetadata:
         return self._add(f, False, args, kwargs)
 
     def chain(self, future):
-        """Complete ``future``, such as a :class:`~kafkacore.future.Future`, with the outcome of this one.
+        """Complete ``future``, such as a :class:`~kafkacore.future.Future`, with this future's outcome.
 
         ``future`` gets the :class:`RecordMetadata` or the error. Returns ``self``.
         """

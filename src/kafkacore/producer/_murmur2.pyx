@@ -15,7 +15,7 @@ cdef uint32_t murmur2_of(const uint8_t* data, Py_ssize_t length) noexcept nogil:
     cdef uint32_t h = SEED ^ <uint32_t>length
     cdef uint32_t k
     while length >= 4:
-        # Read single bytes, because the hash is defined on little-endian integers on every machine.
+        # Combine single bytes, because the hash uses little-endian integers, even on a big-endian machine.
         k = data[0] | (<uint32_t>data[1] << 8) | (<uint32_t>data[2] << 16) | (<uint32_t>data[3] << 24)
         k *= MULTIPLIER
         k ^= k >> SHIFT

@@ -12,7 +12,7 @@ cdef class PartitionQueue:
     cdef object _batches
     # The last batch while it accepts records, or None.
     cdef ProducerBatch _open
-    # Whether a batch is in flight and no other batch of the partition may be.
+    # Whether no batch may be sent, because another batch of the partition is in flight.
     cdef public bint muted
     cdef double _next_place
     # Last snapshot of the metadata, and the partition's leader in it: a node or None.

@@ -64,7 +64,7 @@ def check_ready(dict active not None, cluster, double now_ms, double linger_ms, 
             active.pop(queue, None)
             continue
         _update_leader(queue, cluster)
-        # There is still a batch. Other threads may have run during the call above, but only the sender
+        # The queue still has a batch. Other threads may have run during the call above, but only the sender
         # removes batches.
         head = queue._batches[0]
         if queue._leader is None:
@@ -83,7 +83,7 @@ def check_ready(dict active not None, cluster, double now_ms, double linger_ms, 
 
 
 def by_leader(dict active not None, cluster):
-    """Return node id → queues that may be drained, those that have waited longest first."""
+    """Return node id → queues that may be drained. Queues that have waited longest come first."""
     cdef PartitionQueue queue
     cdef dict found = {}
     for queue in list(active):

@@ -14,7 +14,7 @@ cdef class RecordAppender:
     # Last topic that was looked up; None after any change.
     cdef object _last_topic
     cdef TopicState _last_state
-    # PartitionQueue → None: the queues with batches, in the order in which they received the first one.
+    # PartitionQueue → None: the queues with batches. Queues that have waited longest come first.
     cdef readonly dict active
     # ProducerBatch → None: the batches that are neither acknowledged nor failed.
     cdef readonly dict incomplete

@@ -295,7 +295,8 @@ cdef class RecordAppender:
             # Check again: if the producer was closed during the wait for memory, the batch would never be
             # sent.
             self.check_usable()
-            # Register the batch before appending, because the sender may complete it at any time afterwards.
+            # Register the batch before appending, because the sender may complete the batch at any time
+            # afterwards.
             self.incomplete[batch] = None
             self._admit(queue, batch)
             if not queue.append_new(batch, future, record):
@@ -332,7 +333,7 @@ cdef class RecordAppender:
         return self.sender_wakeup.batch_is_due(queue, batch.created_ms + self._linger_ms)
 
     cdef int _abandon(self, ProducerBatch batch) except -1:
-        # The batch has no records, but a flush may wait until it is done.
+        # The batch has no records, but a flush may wait until the batch is done.
         if not batch.result.done:
             batch.complete()
         self.incomplete.pop(batch, None)

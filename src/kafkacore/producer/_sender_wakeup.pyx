@@ -68,8 +68,8 @@ cdef class SenderWakeup:
             try:
                 self._wakeup()
             except BaseException:
-                # Ctrl-C may have prevented the wake-up, and then the record would not be sent. So wake the
-                # sender again, and let the next event do so, too.
+                # Ctrl-C may have prevented the wake-up, and the record would not be sent. So wake the sender
+                # again now, and once more at the next event.
                 self._is_pending = False
                 self._wakeup()
                 raise

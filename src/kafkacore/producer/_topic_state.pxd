@@ -7,12 +7,12 @@ cdef class TopicState:
     cdef readonly str name
     # List of PartitionQueue, indexed by partition.
     cdef list _queues
-    # Partitions that have a leader. Records without a key go to them, or to all partitions if none has a
-    # leader.
+    # Partitions that have a leader. Records without a key are sent to these partitions, or to all partitions
+    # if no partition has a leader.
     cdef readonly tuple available
     cdef tuple _candidates
     cdef bint _is_adaptive
-    # Cumulative sums of the candidates' weights, and the number of further choices for which they are used.
+    # Cumulative sums of the candidates' weights, and the number of choices until the sums are recomputed.
     cdef int64_t* _sums
     cdef Py_ssize_t _choices_left
     cdef int _sticky_partition

@@ -44,7 +44,7 @@ cdef class TopicState:
     queues
         Queues of all partitions.
     available
-        Partitions from which one is chosen for records without a key.
+        Partitions that may be chosen for records without a key.
     is_adaptive
         Whether a partition with a longer queue is chosen less often (KIP-794).
     """

@@ -109,8 +109,8 @@ class BatchCompletion:
     def _handle(self, batch: ProducerBatch, response: PartitionResponse, now_ms: float) -> None:
         error = response.error
         if self._idempotence is not None and isinstance(error, DuplicateSequenceNumberError):
-            # The broker wrote the batch in an earlier attempt, whose response was lost. It no longer knows
-            # the batch's offset.
+            # The broker wrote the batch in an earlier attempt, whose response was lost. The broker no longer
+            # knows the batch's offset.
             error = None
         if batch.done:
             # The batch has expired or was aborted. Its last request has ended with this response, so release

@@ -39,7 +39,7 @@ COMPRESSIONS = {codec.name.lower(): codec for codec in Compression}
 class ProducerConfigurationError(KafkaConfigurationError, ValueError):
     """A setting is unknown or has an invalid value.
 
-    The class is also a ``ValueError``, because kafka-python's producer raises that.
+    The class is also a ``ValueError``, because kafka-python's producer raises a ``ValueError``.
     """
 
 
@@ -183,25 +183,25 @@ PRODUCER_SETTINGS: Final = table(
             "Name of this producer in the logs, metrics and quotas of the brokers. By default the "
             "client generates a name with a number."),
     setting("key_serializer", None, _serializer,
-            "Converts a key to bytes: a function of the key, or a `Serializer`. Without one, keys "
-            "must be bytes."),
+            "Converts a key to bytes: a function of the key, or a `Serializer`. Without a serializer, "
+            "keys must be bytes."),
     setting("value_serializer", None, _serializer,
-            "Converts a value to bytes: a function of the value, or a `Serializer`. Without one, "
-            "values must be bytes."),
+            "Converts a value to bytes: a function of the value, or a `Serializer`. Without a "
+            "serializer, values must be bytes."),
     setting("interceptors", (), _INTERCEPTORS,
             "Objects whose methods are called with each record before it is serialized, and after "
             "it is acknowledged or has failed (KIP-42). See `ProducerInterceptor`."),
     setting("acks", -1, _acks,
             "How many replicas must have written a record before the broker acknowledges it. "
             "`all` (or -1) is all in-sync replicas, the safest. 1 is the leader alone: a record "
-            "is lost if the leader fails before it is replicated. 0 does not wait for any "
+            "is lost if the leader fails before the record is replicated. 0 does not wait for any "
             "response: failures go unnoticed and offsets are unknown."),
     setting("enable_idempotence", True, boolean,
-            "Whether a retry can neither duplicate nor reorder records within a partition "
-            '(KIP-679). It needs `acks="all"`, `retries` above 0 and at most 5 '
-            "`max_in_flight_requests_per_connection`. If another value is given for one of these, "
-            "idempotence is switched off with a warning. If `enable_idempotence=True` is given too, "
-            "an error is raised."),
+            "Whether the producer prevents retries from duplicating or reordering records within a "
+            'partition (KIP-679). This needs `acks="all"`, `retries` above 0 and at most 5 '
+            "`max_in_flight_requests_per_connection`. If another value is given for one of these "
+            "settings, idempotence is switched off with a warning. If `enable_idempotence=True` is "
+            "given too, an error is raised."),
     setting("transactional_id", None, _transactional_id,
             "Name that identifies this producer across restarts and enables transactions. Only one "
             "process at a time may use a name: a new producer fences the earlier one with the same "
@@ -218,8 +218,8 @@ PRODUCER_SETTINGS: Final = table(
             "`possibly_persisted`."),
     setting("retries", math.inf, at_least(0),
             "How often a batch is retried after a retriable error. By default "
-            "`delivery_timeout_ms` is the only limit, and it is the better one to change. 0 "
-            "switches retries and idempotence off."),
+            "`delivery_timeout_ms` is the only limit. To change the limit, set `delivery_timeout_ms` "
+            "rather than `retries`. 0 switches retries and idempotence off."),
     setting("compression_type", Compression.NONE, _compression,
             'Codec of batches. `None` and `"none"` do not compress. `lz4` and `zstd` are good '
             "first choices. Larger batches compress better: see `batch_size` and `linger_ms`."),
@@ -236,20 +236,20 @@ PRODUCER_SETTINGS: Final = table(
             "as soon as the connection allows; records that arrive in the meantime still share a "
             "batch. 5 to 50 gives larger batches and more throughput."),
     setting("partitioner", None, _partitioner,
-            "Chooses the partition of a record that has none: a `Partitioner`, or a function of "
+            "Chooses the partition if `send()` gets no partition: a `Partitioner`, or a function of "
             "the key's bytes, all partitions and the available partitions. By default the hash of "
             "the key decides, as in Kafka's Java client, and records without a key go to the same "
             "partition until a batch is full."),
     setting("partitioner_adaptive_partitioning_enable", True, boolean,
-            "Whether records without a key are sent less often to partitions whose broker is "
-            "slow, by the length of their queues (KIP-794)."),
+            "Whether records without a key are sent less often to partitions whose broker is slow. "
+            "The length of a partition's queue shows how slow the broker is (KIP-794)."),
     setting("partitioner_availability_timeout_ms", 0, finite(0),
             "Time, in milliseconds, after which records without a key avoid a partition whose "
-            "broker accepts no batches (KIP-794). 0 switches this off. It needs "
-            "`partitioner_adaptive_partitioning_enable`."),
+            "broker accepts no batches (KIP-794). 0 switches this off. The setting has an effect only "
+            "with `partitioner_adaptive_partitioning_enable`."),
     setting("partitioner_ignore_keys", False, boolean,
-            "Whether to choose the partition of a record with a key as if it had none (KIP-794). "
-            "Records with equal keys are then in different partitions."),
+            "Whether to choose the partition of a record with a key as if the record had no key "
+            "(KIP-794). Records with equal keys are then in different partitions."),
     setting("buffer_memory", 33_554_432, whole(1),
             "Memory for all records that are not yet acknowledged, in bytes. When it is used up, "
             "`send()` waits for up to `max_block_ms`."),
@@ -263,7 +263,7 @@ PRODUCER_SETTINGS: Final = table(
             "`max.message.bytes` are limits too."),
     setting("allow_auto_create_topics", True, boolean,
             "Whether the broker may create a topic that does not exist when a record is sent to "
-            "it. The broker's `auto.create.topics.enable` must allow it too."),
+            "it. The broker's `auto.create.topics.enable` must allow this too."),
 )
 # fmt: on
 

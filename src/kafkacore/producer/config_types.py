@@ -16,12 +16,12 @@ class ProducerConfig(ClientConfig, total=False):
     """Keyword arguments of the producer; the reference has their defaults."""
 
     key_serializer: SupportsSerialize | Callable[..., object] | None
-    """Converts a key to bytes: a function of the key, or a `Serializer`. Without one, keys must be
+    """Converts a key to bytes: a function of the key, or a `Serializer`. Without a serializer, keys must be
     bytes."""
 
     value_serializer: SupportsSerialize | Callable[..., object] | None
-    """Converts a value to bytes: a function of the value, or a `Serializer`. Without one, values must be
-    bytes."""
+    """Converts a value to bytes: a function of the value, or a `Serializer`. Without a serializer, values
+    must be bytes."""
 
     interceptors: Sequence[object]
     """Objects whose methods are called with each record before it is serialized, and after it is
@@ -29,14 +29,16 @@ class ProducerConfig(ClientConfig, total=False):
 
     acks: int | Literal["all", "-1", "0", "1"]
     """How many replicas must have written a record before the broker acknowledges it. `all` (or -1) is all
-    in-sync replicas, the safest. 1 is the leader alone: a record is lost if the leader fails before it is
-    replicated. 0 does not wait for any response: failures go unnoticed and offsets are unknown."""
+    in-sync replicas, the safest. 1 is the leader alone: a record is lost if the leader fails before the
+    record is replicated. 0 does not wait for any response: failures go unnoticed and offsets are
+    unknown."""
 
     enable_idempotence: bool
-    """Whether a retry can neither duplicate nor reorder records within a partition (KIP-679). It needs
-    `acks="all"`, `retries` above 0 and at most 5 `max_in_flight_requests_per_connection`. If another value
-    is given for one of these, idempotence is switched off with a warning. If `enable_idempotence=True` is
-    given too, an error is raised."""
+    """Whether the producer prevents retries from duplicating or reordering records within a partition
+    (KIP-679). This needs `acks="all"`, `retries` above 0 and at most 5
+    `max_in_flight_requests_per_connection`. If another value is given for one of these settings,
+    idempotence is switched off with a warning. If `enable_idempotence=True` is given too, an error is
+    raised."""
 
     transactional_id: str | None
     """Name that identifies this producer across restarts and enables transactions. Only one process at a
@@ -55,7 +57,8 @@ class ProducerConfig(ClientConfig, total=False):
 
     retries: float
     """How often a batch is retried after a retriable error. By default `delivery_timeout_ms` is the only
-    limit, and it is the better one to change. 0 switches retries and idempotence off."""
+    limit. To change the limit, set `delivery_timeout_ms` rather than `retries`. 0 switches retries and
+    idempotence off."""
 
     compression_type: Literal["none", "gzip", "snappy", "lz4", "zstd"] | None
     """Codec of batches. `None` and `"none"` do not compress. `lz4` and `zstd` are good first choices.
@@ -75,21 +78,22 @@ class ProducerConfig(ClientConfig, total=False):
     and more throughput."""
 
     partitioner: SupportsPartition | Callable[..., int] | None
-    """Chooses the partition of a record that has none: a `Partitioner`, or a function of the key's bytes,
-    all partitions and the available partitions. By default the hash of the key decides, as in Kafka's Java
-    client, and records without a key go to the same partition until a batch is full."""
+    """Chooses the partition if `send()` gets no partition: a `Partitioner`, or a function of the key's
+    bytes, all partitions and the available partitions. By default the hash of the key decides, as in
+    Kafka's Java client, and records without a key go to the same partition until a batch is full."""
 
     partitioner_adaptive_partitioning_enable: bool
-    """Whether records without a key are sent less often to partitions whose broker is slow, by the length
-    of their queues (KIP-794)."""
+    """Whether records without a key are sent less often to partitions whose broker is slow. The length of a
+    partition's queue shows how slow the broker is (KIP-794)."""
 
     partitioner_availability_timeout_ms: float
     """Time, in milliseconds, after which records without a key avoid a partition whose broker accepts no
-    batches (KIP-794). 0 switches this off. It needs `partitioner_adaptive_partitioning_enable`."""
+    batches (KIP-794). 0 switches this off. The setting has an effect only with
+    `partitioner_adaptive_partitioning_enable`."""
 
     partitioner_ignore_keys: bool
-    """Whether to choose the partition of a record with a key as if it had none (KIP-794). Records with
-    equal keys are then in different partitions."""
+    """Whether to choose the partition of a record with a key as if the record had no key (KIP-794). Records
+    with equal keys are then in different partitions."""
 
     buffer_memory: int
     """Memory for all records that are not yet acknowledged, in bytes. When it is used up, `send()` waits
@@ -106,4 +110,4 @@ class ProducerConfig(ClientConfig, total=False):
 
     allow_auto_create_topics: bool
     """Whether the broker may create a topic that does not exist when a record is sent to it. The broker's
-    `auto.create.topics.enable` must allow it too."""
+    `auto.create.topics.enable` must allow this too."""

@@ -61,7 +61,7 @@ class ProducerIdRequest(ControlRequest):
 class IdempotenceManager:
     """The ProducerManager of an idempotent producer without transactions.
 
-    Only the network thread uses it.
+    Only the network thread uses this object.
 
     Attributes
     ----------

@@ -69,9 +69,9 @@ class KafkaProducer:
     Parameters
     ----------
     **configs
-        Settings as keyword arguments: those of kafka-python, including those that it removed in 3.0, and
-        ``compression_level``, ``retry_backoff_max_ms`` and ``interceptors``. Times are in milliseconds and
-        sizes in bytes. The most important settings and their defaults are:
+        Settings as keyword arguments. The producer has the settings of kafka-python, including settings that
+        kafka-python 3.0 removed, and ``compression_level``, ``retry_backoff_max_ms`` and ``interceptors``.
+        Times are in milliseconds and sizes in bytes. The most important settings and their defaults are:
 
         - ``bootstrap_servers`` ("localhost:9092"): addresses of brokers to connect to first.
         - ``acks`` ("all"): how many replicas must write a record before it is acknowledged: "all", 1 or 0.
@@ -83,24 +83,24 @@ class KafkaProducer:
         - ``delivery_timeout_ms`` (120000): time within which each record is acknowledged or fails.
         - ``retries`` (no limit): how often a batch is retried within ``delivery_timeout_ms``.
         - ``max_request_size`` (1 MiB): largest size of a request and of a record.
-        - ``max_in_flight_requests_per_connection`` (5): without idempotence, only 1 keeps the records of a
-          partition in order after a retry.
+        - ``max_in_flight_requests_per_connection`` (5): without idempotence, a retry can reorder the records
+          of a partition unless this is 1.
         - ``key_serializer``, ``value_serializer`` (None): functions or
           :class:`kafkacore.serializer.Serializer` objects. Otherwise, keys and values must be bytes.
-        - ``partitioner`` (None): chooses the partition of a record for which ``send()`` got none.
+        - ``partitioner`` (None): chooses the partition if the caller of ``send()`` passes no partition.
         - ``partitioner_adaptive_partitioning_enable`` (True): whether records without a key are sent less
           often to partitions with a longer queue.
         - ``partitioner_availability_timeout_ms`` (0): time after which records without a key avoid a broker
           that accepts no batches. 0 switches this off.
-        - ``partitioner_ignore_keys`` (False): whether to choose the partition of a record with a key as if it
-          had no key.
+        - ``partitioner_ignore_keys`` (False): whether to choose the partition of a record with a key as if
+          the record had no key.
         - ``enable_idempotence`` (True): whether each record is written exactly once and in order, despite
           retries. Idempotence needs ``acks="all"``, ``retries`` above 0 and at most 5
           ``max_in_flight_requests_per_connection``. If another value is given for one of these, idempotence
           is switched off with a warning; if ``enable_idempotence=True`` is given too, an error is raised.
           Without idempotence, a record can be written twice if the first response is lost.
         - ``transactional_id`` (None): name that identifies this producer across restarts and enables
-          transactions. No other running producer may use it.
+          transactions. No other running producer may use this name.
         - ``transaction_timeout_ms`` (60000): time after which the broker aborts an open transaction.
         - ``interceptors`` (none): objects like :class:`ProducerInterceptor`. They are called before a record
           is serialized and when its outcome is known.
@@ -148,7 +148,7 @@ class KafkaProducer:
             # A call of ``send`` runs the compiled method directly, without a Python frame in between.
             self.send = self._record_sender.send  # type: ignore[method-assign]
         # With api_version given, the constructor does not wait for a broker, as in kafka-python. The network
-        # thread sets api_version as soon as it is connected.
+        # thread sets api_version as soon as the thread is connected to a broker.
         waits = config["api_version"] is None and self._topics.max_block_ms > 0
         self._thread.start()
         if waits:
@@ -219,8 +219,9 @@ class KafkaProducer:
             The producer is closed, or was created before ``fork()``. Or it has a ``transactional_id``, and no
             transaction is open. If the transaction has failed, its error is raised instead.
         """
-        # Most instances have an attribute ``send`` with the compiled method, which hides this method. This
-        # method serves subclasses that override it.
+        # Most instances have an attribute ``send`` with the compiled method, which hides this method. An
+        # instance of a subclass that overrides ``send`` has no such attribute, and the subclass may call this
+        # method.
         if getattr(self, "_record_sender", None) is None:
             raise IllegalStateError("KafkaProducer.__init__() has not been called")
         return self._record_sender.send(topic, value, key, headers, partition, timestamp_ms)
@@ -428,8 +429,8 @@ class KafkaProducer:
             Another producer with the same ``transactional_id`` has started, or the transaction took longer
             than ``transaction_timeout_ms``. Close this producer.
         KafkaError
-            A record of the transaction has failed. The error is that of the first such record. Call
-            :meth:`abort_transaction`.
+            A record of the transaction has failed. The raised error is the error of the first such record.
+            Call :meth:`abort_transaction`.
         IllegalStateError
             No transaction is open.
         """
@@ -473,8 +474,8 @@ class KafkaProducer:
         Raises
         ------
         KafkaError
-            A record of the transaction has failed. The error is that of the first such record. Call
-            :meth:`abort_transaction`.
+            A record of the transaction has failed. The raised error is the error of the first such record.
+            Call :meth:`abort_transaction`.
         IllegalStateError
             No transaction is open, or records of the transaction are in flight.
         """
@@ -545,8 +546,8 @@ class KafkaProducer:
         Parameters
         ----------
         timeout:
-            Seconds to wait for the records. After that, the remaining records fail. 0 means not to wait, and
-            ``None`` to wait for all records. A call in a callback never waits.
+            Seconds to wait for the records. After that, the remaining records fail. With 0, the call does not
+            wait. With ``None``, the call waits for all records. A call in a callback never waits.
         null_logger:
             Has no effect. It exists for compatibility with kafka-python.
 
@@ -646,5 +647,6 @@ class KafkaProducer:
         return f"<KafkaProducer client_id={self.config['client_id']}>"
 
 
-#: The original method. Comparing with it shows whether a subclass or a test replaces ``send``.
+#: The original method. The constructor compares ``send`` with this method to find out whether a subclass or a
+#: test has replaced ``send``.
 _SEND = KafkaProducer.send

@@ -14,7 +14,7 @@ MAX_SEQUENCE = INT32_MAX
 
 
 def sequence_after(sequence: int, count: int = 1) -> int:
-    """Return the sequence number ``count`` records after ``sequence``. After -1 (no number), 0 follows."""
+    """Return the sequence number ``count`` records after ``sequence``. The first number, after -1, is 0."""
     return (sequence + count) & MAX_SEQUENCE
 
 
@@ -38,8 +38,8 @@ class PartitionSequences:
     last_offset:
         Offset of the last acknowledged record; -1 if unknown.
     in_flight:
-        Incomplete batches with sequence numbers, which were sent or wait for a retry, in the order of these
-        numbers. In the queue they have the same order, by ``batch.place``.
+        Incomplete batches that have sequence numbers, in the order of these numbers. Each batch was sent or
+        waits for a retry. ``batch.place`` gives these batches the same order in the queue.
     """
 
     __slots__ = (
@@ -104,7 +104,8 @@ class PartitionSequences:
         """Record that the broker has written the batch. Responses may arrive in any order."""
         self.remove(batch)
         producer_id = batch.producer_id
-        # The next lines are is_of(), inlined because this method runs for every acknowledged batch.
+        # Repeat the condition of is_of(). A call would be slow, because this method runs for every
+        # acknowledged batch.
         if producer_id < 0 or producer_id != self.producer_id or batch.producer_epoch != self.producer_epoch:
             return
         self.known_by_id = producer_id

@@ -1,7 +1,8 @@
 """A transaction that one producer begins and another producer commits or aborts.
 
 The idea is that of KIP-939, but brokers are not involved. For the broker, the transaction is an ordinary open
-transaction. The broker aborts it after its time-out, or when a new producer uses its transactional id.
+transaction. The broker aborts the transaction after its time-out, or when a new producer uses the same
+transactional id.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import NamedTuple
 
 
 class PreparedTransaction(NamedTuple):
-    """The identity of a prepared transaction. It need not be kept secret."""
+    """The identity of a prepared transaction. This information is not secret."""
 
     transactional_id: str
     producer_id: int

@@ -33,8 +33,8 @@ REJECTED = (
     errors.ConcurrentTransactionsError,
 )
 #: Errors of a broker that is not, or no longer, the leader. With ``acks`` 0 and 1, the broker has not written
-#: the batch. With ``acks="all"``, it may have written the batch and lost leadership while it waited for the
-#: replicas. In this case the new leader may have the batch.
+#: the batch. With ``acks="all"``, the broker may have written the batch and lost leadership while it waited
+#: for the replicas. In this case the new leader may have the batch.
 REJECTED_UNLESS_REPLICATING = (
     errors.NotLeaderForPartitionError,
     errors.UnknownTopicOrPartitionError,

@@ -39,7 +39,7 @@ class PartitionResponse:
 
 
 class BatchesResponse(ResponseMessage):
-    """A produce response, which has objects per topic and partition only if a batch failed.
+    """A produce response. It contains objects per topic and partition only if a batch failed.
 
     Attributes
     ----------

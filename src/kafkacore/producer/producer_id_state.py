@@ -17,17 +17,18 @@ NO_PRODUCER_ID = -1
 NO_EPOCH = -1
 #: The last epoch of a producer id. To increase the epoch further, a new producer id is needed.
 LAST_EPOCH = 2**15 - 1
-#: Number of batches that a broker remembers per producer and partition, and therefore the maximum in flight.
+#: Number of batches that a broker remembers per producer and partition. At most this many batches of a
+#: partition may be in flight.
 MAX_IN_FLIGHT = 5
 #: How long, in milliseconds, this client assumes that a broker remembers an idle producer. By default a
-#: broker remembers it for a day (``producer.id.expiration.ms``).
+#: broker remembers an idle producer for a day (``producer.id.expiration.ms``).
 KNOWN_FOR_MS = 3_600_000.0
 
 
 class ProducerIdState:
     """The producer id and epoch, and the sequence numbers of every partition.
 
-    Only the network thread uses it.
+    Only the network thread uses this object.
 
     Attributes
     ----------
@@ -78,7 +79,7 @@ class ProducerIdState:
             return True
         in_flight = sequences.in_flight
         if batch.has_sequence:
-            # A retried batch is sent only if no earlier batch is in flight, so that the order stays.
+            # A retried batch is sent only if no earlier batch is in flight. This keeps the batches in order.
             return not in_flight or in_flight[0] is batch
         if topic_partition in self.unresolved:
             return False
@@ -160,7 +161,7 @@ class ProducerIdState:
         Returns
         -------
         bool
-            ``False`` if that could leave a gap or a duplicate. In this case nothing changes.
+            ``False`` if reusing the numbers could cause a gap or a duplicate. In this case nothing changes.
         """
         sequences = self.sequences.get(batch.topic_partition)
         if sequences is None or batch.possibly_persisted or sequences.in_flight != [batch]:

@@ -13,7 +13,7 @@ from kafkacore.structs import Node
 class ProducerManager(Protocol):
     """The methods of a manager that the Sender, the ControlChannel and the RecordAccumulator call.
 
-    IdempotenceManager and TransactionManager implement it.
+    IdempotenceManager and TransactionManager implement this interface.
 
     Attributes
     ----------

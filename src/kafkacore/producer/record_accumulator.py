@@ -92,7 +92,7 @@ class RecordAccumulator:
         Time after which records without a key avoid the partitions of a broker for which batches wait, but
         which accepts no batches. 0 disables this.
     ignore_keys:
-        Whether to choose the partition of a record with a key as if it had no key.
+        Whether to choose the partition of a record with a key as if the record had no key.
     idempotence:
         Manager that decides which batches may be drained and assigns their sequence numbers.
 
@@ -101,7 +101,7 @@ class RecordAccumulator:
     records, columns:
         Appenders of single records, and of many rows in one call.
     active:
-        Partitions with waiting batches, in the order in which they received the first of these batches.
+        Partitions with waiting batches. Partitions that have waited longest come first.
     incomplete:
         Batches that are neither acknowledged nor failed.
     """
@@ -163,7 +163,7 @@ class RecordAccumulator:
         #: As in Apache Kafka, this time-out has an effect only with adaptive partitioning.
         self._availability_timeout_ms = partition_availability_timeout_ms if adaptive_partitioning else 0.0
         self._ready_nodes: tuple[int, ...] = ()
-        #: Id of a node for which batches wait, but which cannot accept them → time at which this began.
+        #: Id of a node that cannot accept its waiting batches → time since which the node cannot accept them.
         self._unable_since: dict[int, float] = {}
         self._unavailable_nodes: frozenset[int] = frozenset()
         # The lock is reentrant, because the garbage collector may run a finalizer that sends a record.
@@ -179,8 +179,8 @@ class RecordAccumulator:
         -------
         bool
             ``False`` if the topic is unknown, or if its list of partitions has gaps. Kafka numbers partitions
-            from 0 without gaps. If there is a gap, the number of partitions is unknown, and so is the
-            partition of a key.
+            from 0 without gaps. If there is a gap, the number of partitions is unknown, and the partition of
+            a key cannot be computed.
         """
         partitions = cluster.partitions_for_topic(topic)
         if not partitions or max(partitions) != len(partitions) - 1:

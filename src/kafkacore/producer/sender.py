@@ -156,7 +156,7 @@ class Sender:
                 self._outcomes.abort(error)
 
     def _send_producer_data(self, now_ms: float) -> float:
-        """Send batches. Return the milliseconds until the next call, unless a network event occurs first."""
+        """Send batches. Return the milliseconds until the next call is due without a network event."""
         cluster = self._current_cluster()
         outcomes = self._outcomes
         if not self._accumulator.active:

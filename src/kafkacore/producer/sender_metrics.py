@@ -59,7 +59,8 @@ class ProducerMetrics:
     incomplete:
         Batches that are neither acknowledged nor failed.
     metadata_age_ms:
-        Function that takes a monotonic time and returns the age of the metadata then, both in milliseconds.
+        Function that takes a monotonic time in milliseconds, and returns the age of the metadata at that
+        time, also in milliseconds.
     prefix:
         Start of the name of each metric group.
 

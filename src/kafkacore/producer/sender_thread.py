@@ -82,7 +82,7 @@ class SenderThread(threading.Thread):
         self.initiate_close()
 
     def join(self, timeout: float | None = None) -> None:
-        """Wait until the thread has ended. Unlike ``Thread.join``, this is correct after an interrupt.
+        """Wait until the thread has ended. Unlike ``Thread.join``, this method handles interrupts correctly.
 
         If a signal handler interrupts ``Thread.join``, Python considers the thread to have ended (bpo-45274).
         A signal that arrives just before ``Thread.join`` starts to wait is handled only after the wait.
@@ -91,7 +91,7 @@ class SenderThread(threading.Thread):
         with self._ended:
             has_ended = self._clock.wait_for(self._ended, lambda: self._has_ended, timeout_ms)
         if has_ended:
-            # This does not block, because the thread is about to end.
+            # Thread.join() does not block here, because the thread is about to end.
             super().join()
 
     def run(self) -> None:

@@ -134,15 +134,16 @@ class TransactionManager:
         self.id_state = ProducerIdState()
         self.error: KafkaError | None = None
         self.abortable_error: KafkaError | None = None
-        #: Protects everything that both threads use. It is never held during a wait or a user's callback. It
-        #: is reentrant because a finalizer may call ``send()`` on the thread that holds the lock.
+        #: Protects the state that application threads and the network thread share. No thread holds the lock
+        #: during a wait or a user's callback. The lock is reentrant because a finalizer may call ``send()``
+        #: on the thread that holds the lock.
         self.lock = RLock()
         self._clock = clock
         self._api_versions = api_versions
         self._max_block_ms = max_block_ms
         self._batches: Batches | None = None
         self._state = TransactionState(transactional_id)
-        #: The user's last call, until its outcome has been returned to a caller.
+        #: The user's last call if its outcome has not been returned to a caller yet, otherwise ``None``.
         self._pending: PendingCall | None = None
         self._requests: list[tuple[int, int, TransactionalRequest]] = []
         self._numbers = itertools.count()
@@ -157,7 +158,7 @@ class TransactionManager:
         self._partitions: set[TopicPartition] = set()
         self._is_late_to_close = False
         #: Whether begin_turn() has something to do now, and the time by which the network thread must call
-        #: it.
+        #: begin_turn().
         self._wants_turn = False
         self._turn_due_ms = math.inf
         self._now_ms = 0.0
@@ -387,17 +388,18 @@ class TransactionManager:
         if self._state.current is State.ABORTABLE_ERROR:
             return not isinstance(request, FindCoordinator)
         if self._state.current is State.ABORTING_TRANSACTION:
-            # An abort does not need the coordinator of a group, and must not wait for its lookup.
+            # An abort does not need the coordinator of a group, and must not wait for the lookup of that
+            # coordinator.
             return (
                 isinstance(request, TxnOffsetCommit) or getattr(request, "kind", TRANSACTION) != TRANSACTION
             )
         return self._state.has_error
 
     def requeue(self, request: ControlRequest) -> None:
-        assert isinstance(request, TransactionalRequest), "a transactional producer sends no others"
+        assert isinstance(request, TransactionalRequest), "the request is not a TransactionalRequest"
         with self.lock:
             if self._state.current is State.FATAL_ERROR:
-                assert self._state.error is not None, "an error state has an error"
+                assert self._state.error is not None, "the error state has no error"
                 request.result.fail(self._state.error)
             else:
                 self._enqueue(request)
@@ -410,8 +412,8 @@ class TransactionManager:
         return self._coordinators.get((kind, key))
 
     def lookup_coordinator(self, request: ControlRequest) -> None:
-        assert request.coordinator is not None, "the request has a coordinator"
-        assert request.key is not None, "a coordinator has a key"
+        assert request.coordinator is not None, "the request has no coordinator"
+        assert request.key is not None, "the request has no key"
         with self.lock:
             self._coordinators.pop((request.coordinator, request.key), None)
             self._enqueue(FindCoordinator(self, request.coordinator, request.key))

@@ -69,7 +69,7 @@ ENDED_ALREADY = (
 
 
 class Priority(IntEnum):
-    """Order of requests, lowest first. The end of a transaction is sent after all others."""
+    """Order of requests, lowest first. The end of a transaction is sent after all other requests."""
 
     FIND_COORDINATOR = 0
     INIT_PRODUCER_ID = 1
@@ -165,7 +165,7 @@ class TransactionalRequest(ControlRequest):
         self.manager.fail_abortably(error)
 
     def handle_error(self, error: KafkaError) -> None:
-        """Retry the request, or fail the transaction or the producer, as most requests do for this error."""
+        """Handle an error as most requests do: retry, or fail the transaction or the producer."""
         if isinstance(error, MOVED):
             self.retry_elsewhere()
         elif error.retriable:

@@ -11,7 +11,7 @@ from kafkacore.errors import IllegalStateError, KafkaError
 
 
 class State(Enum):
-    """State of a transactional producer. The value is its description in messages."""
+    """State of a transactional producer. The value describes the state in messages."""
 
     UNINITIALIZED = "uninitialized"
     INITIALIZING = "initializing"
@@ -23,7 +23,7 @@ class State(Enum):
     FATAL_ERROR = "in a fatal error state"
 
 
-#: State → the states from which it can be reached. FATAL_ERROR is reached from any state and is final.
+#: State → the previous states that it may follow. FATAL_ERROR may follow any state and is final.
 REACHED_FROM: dict[State, frozenset[State]] = {
     State.UNINITIALIZED: frozenset({State.READY, State.ABORTABLE_ERROR}),
     State.INITIALIZING: frozenset(
@@ -98,14 +98,14 @@ class TransactionState:
         Parameters
         ----------
         error:
-            Reason for an error state. The first reason is kept, because later ones are mostly its
-            consequences.
+            Reason for an error state. The first reason is kept, because later reasons are mostly consequences
+            of the first.
         """
         assert self.may_become(target), f"{self.current.name} cannot become {target.name}"
         if target not in (State.ABORTABLE_ERROR, State.FATAL_ERROR):
             self.error = None
         elif self.current is not target:
-            assert error is not None, "an error state has an error"
+            assert error is not None, "the error state has no error"
             self.error = error
         self.current = target
 
@@ -131,7 +131,7 @@ class TransactionState:
         )
 
     def raise_error(self) -> None:
-        """In an error state, raise an error of the class of :attr:`error` that says what to do.
+        """In an error state, raise an error that has the class of :attr:`error` and says what to do.
 
         Raises
         ------
