@@ -1,4 +1,4 @@
-"""Futures, whose values other threads set. The interface is that of kafka-python's ``kafka.future``."""
+"""Futures whose values another thread sets. The interface is that of kafka-python's ``kafka.future``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Callback = Callable[[Any], object]
 
 
 class Completable(Protocol):
-    """A future that another future can complete: a :class:`Future`, or kafka-python's."""
+    """The methods of a future that :meth:`Future.chain` completes. kafka-python's futures have them, too."""
 
     def success(self, value: Any) -> object:
         """Set the value."""
@@ -30,8 +30,8 @@ class Future(ABC):  # noqa: B024 - an ABC, so that the clients' futures can be r
     """A value or an error that is not available yet, with callbacks for either.
 
     Any thread may complete the future and add callbacks. A callback is called once: by the thread that
-    completes the future, or immediately if the future is already complete. The futures that clients return
-    are virtual subclasses, so that ``isinstance()`` recognizes them. Only the client completes its own
+    completes the future, or immediately if the future is already complete. The futures that a client returns
+    are virtual subclasses, so that ``isinstance()`` recognizes them. Only the client may complete these
     futures.
 
     Attributes
@@ -44,8 +44,8 @@ class Future(ABC):  # noqa: B024 - an ABC, so that the clients' futures can be r
         The error; ``None`` until the future has one, and after success.
     """
 
-    #: Whether exceptions of callbacks are raised in the thread that calls the callbacks. They are logged in
-    #: any case.
+    #: Whether an exception of a callback is raised in the thread that calls the callback. The exception is
+    #: always logged.
     error_on_callbacks = False
 
     def __init__(self) -> None:
@@ -126,7 +126,7 @@ class Future(ABC):  # noqa: B024 - an ABC, so that the clients' futures can be r
         with self._lock:
             self.value, self.exception, self.is_done = value, error, True
             calls = self._callbacks if error is None else self._errbacks
-            # Drop the callbacks, because they often refer to the future, which would be a reference cycle.
+            # A callback often refers to the future. Drop the callbacks to break this reference cycle.
             self._callbacks, self._errbacks = [], []
         for call in calls:
             self._call(call, value if error is None else error)

@@ -11,15 +11,15 @@ _STATUS = Path("/proc/self/status")
 
 
 def resident_bytes() -> int:
-    """Return the resident memory of this process, or its peak on systems without ``/proc``."""
+    """Return the resident memory of this process, or the peak of that memory on systems without ``/proc``."""
     return _memory("VmRSS") or peak_bytes()
 
 
 def peak_bytes() -> int:
     """Return the peak resident memory of this process since the peak was last reset.
 
-    ``ru_maxrss`` is used only if nothing else is available, because a child process inherits its value from
-    the parent.
+    ``ru_maxrss`` is used only on systems without ``/proc``, because a child process inherits the parent's
+    peak.
     """
     return _memory("VmHWM") or _max_rss_bytes()
 

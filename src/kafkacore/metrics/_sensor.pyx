@@ -147,7 +147,7 @@ cdef class Sensor:
         return 0
 
     cdef double _seconds(self, double now_ms) noexcept:
-        """Return the seconds that the samples cover; at least the time of all windows but one."""
+        """Return how many seconds the samples cover: at least ``sample_count - 1`` windows."""
         cdef double oldest_ms = now_ms
         cdef double elapsed_ms
         cdef int at, full

@@ -18,7 +18,7 @@ from prometheus_client.registry import Collector
 from kafkacore.metrics.metric import KafkaMetric, MetricName
 from kafkacore.metrics.registry import COUNT_GROUP
 
-#: Matches the name of a metric group that ends in the value of a label, as in kafka-python:
+#: Matches a metric group whose name ends with the value of a label, as in kafka-python:
 #: ``producer-topic-metrics.orders``.
 _OF_TOPIC = re.compile(r"(?P<kind>\w+)-topic-metrics\.(?P<value>.+)", re.DOTALL)
 _OF_NODE = re.compile(r"(?P<kind>\w+)-node-metrics\.node-(?P<value>.+)", re.DOTALL)
@@ -101,8 +101,8 @@ def _name_and_labels(metric_name: MetricName) -> tuple[str, dict[str, str]]:
     if group == COUNT_GROUP:
         return "kafkacore_metrics_count", labels
     group = group.removesuffix("-metrics")
-    # Metrics per topic or per partition get names of their own, so that a sum over one name counts no value
-    # twice.
+    # Metrics per topic or per partition get names of their own, so that a sum over one name does not count a
+    # value twice.
     part = next((tag for tag in ("partition", "topic") if tag in metric_name.tags), None)
     return f"kafkacore_{_word(f'{group}_{part}' if part else group)}_{_word(metric_name.name)}", labels
 

@@ -87,7 +87,7 @@ class OpenTelemetryConsumerInterceptor(ConsumerInterceptor):
             explicit_bucket_boundaries_advisory=names.DURATION_BUCKETS_S,
         )
 
-        #: Start of the poll that is running: milliseconds since the epoch, and by the monotonic clock.
+        #: Start time of the current poll, in milliseconds: by the wall clock and by the monotonic clock.
         self._started: tuple[int, float] | None = None
 
     def on_poll(self) -> None:
@@ -189,7 +189,7 @@ class OpenTelemetryConsumerInterceptor(ConsumerInterceptor):
 
 
 def _headers_of(columns: RecordColumns) -> Iterator[Headers]:
-    """Yield the headers of the first rows, if that column exists and the program has imported pyarrow."""
+    """Yield the headers of the first rows; nothing without the column ``headers`` or without pyarrow."""
     pyarrow = sys.modules.get("pyarrow")
     if pyarrow is None or "headers" not in columns.column_names:
         return
