@@ -22,7 +22,7 @@ cdef class KafkaChannel:
     cdef bint is_starved
     # The channel is in ChannelSet.starved.
     cdef bint waits_for_memory
-    # The socket accepted only part of the last write: wait until it is writable.
+    # The socket accepted only part of the last write: wait until the socket is writable.
     cdef bint is_write_blocked
     # Bytes of a frame were written during the poller's wait. This activity is not yet recorded.
     cdef bint has_written_in_wait

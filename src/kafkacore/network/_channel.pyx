@@ -128,7 +128,7 @@ cdef class KafkaChannel:
         return result
 
     cdef bint attach_heartbeat(self, NativeHeartbeat heartbeat) except -1:
-        """Let ``heartbeat`` also write on this channel; return ``False`` if heartbeats cannot use it."""
+        """Let ``heartbeat`` also write on this channel; return ``False`` if this is not possible."""
         cdef int fd = self.transport.bare_fd()
         # Exclude a channel with an authenticator, because heartbeats would continue during a
         # reauthentication.

@@ -134,8 +134,8 @@ cdef class ChannelSet:
     cdef int resume_starved(self, MemoryPool pool, list buffered) except -1:
         """Resume those waiting channels whose frames fit into the memory released since the last call.
 
-        Resumed channels with buffered data, for which the poller reports no event, are appended to
-        ``buffered``. Channels whose frames do not fit continue to wait.
+        Resumed channels with buffered data are appended to ``buffered``, because the poller reports no event
+        for such data. Channels whose frames do not fit continue to wait.
         """
         cdef KafkaChannel channel
         cdef Py_ssize_t promised = 0

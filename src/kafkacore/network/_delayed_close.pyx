@@ -22,7 +22,7 @@ cdef class DelayedCloses:
         return len(self.waiting)
 
     cdef int add(self, KafkaChannel channel, double due_ms, error) except -1:
-        """Schedule a channel to be closed at ``due_ms``. No more bytes are read from it."""
+        """Schedule a channel to be closed at ``due_ms``. No more bytes are read from the channel."""
         channel.is_close_delayed = True
         channel.is_ready = False
         self.waiting.append((due_ms, channel, error))

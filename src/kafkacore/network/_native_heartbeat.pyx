@@ -3,18 +3,18 @@
     detached --attach--> attached --begin--> beating --end--> attached --detach or close--> detached
 
 The C thread writes each heartbeat on time, even if other threads hold the GIL for long. The C thread never
-consumes bytes from the socket: the owner of the connection reads the responses. If a response is still unread
-some time after its heartbeat, or when the next heartbeat is due, the C thread peeks at it (``MSG_PEEK``). A
-Python thread calls :meth:`NativeHeartbeat.run`, which returns the events to handle. Heartbeats continue while
-the Python thread waits for the GIL.
+consumes bytes from the socket: the owner of the connection reads the responses. The C thread peeks at a
+response (``MSG_PEEK``) that is still unread some time after its heartbeat, or when the next heartbeat is due.
+A Python thread calls :meth:`NativeHeartbeat.run`, which returns the events to handle. Heartbeats continue
+while the Python thread waits for the GIL.
 
 One mutex in C protects the byte stream and the descriptor by these rules:
 
 - Frames are never interleaved. Before the connection writes a frame, it finishes a partly written heartbeat
-  (``begin_write``). Afterwards it reports whether its own frame is partly written (``end_write``); if so, no
-  heartbeat is written until the frame is finished.
+  (``begin_write``). After the write, the connection reports whether its frame is partly written
+  (``end_write``). If so, no heartbeat is written until the frame is finished.
 - The connection detaches the heartbeat before it closes the socket. The C thread waits without the mutex, and
-  ignores the result of a wait if the attachment has changed meanwhile.
+  ignores the result of a wait if a connection was attached or detached meanwhile.
 - The C thread peeks only if unread bytes start at a frame boundary, and not while the connection reads.
 - A thread that holds the mutex makes only system calls that do not block, and never waits for the GIL or
   another lock. Therefore threads that hold the GIL may lock the mutex.
@@ -285,7 +285,7 @@ cdef class NativeHeartbeat:
         return 0
 
     cdef bint detach(self) except -1:
-        """Detach the connection. Return whether it must be closed because a heartbeat was partly written."""
+        """Detach, and return whether a partly written heartbeat requires closing the connection."""
         cdef bint is_cut = not self.is_foreign() and kc_heartbeat_detach(self.handle)
         self.sock = None
         return is_cut

@@ -92,7 +92,7 @@ cdef class Poller:
             kc_wakeup_signal(self.wake_fds[1])
 
     def set(self, int fd, int old_interest, int interest):
-        """Change the events to watch ``fd`` for: ``READ``, ``WRITE``, both, or 0 for no events."""
+        """Set the events for which to watch ``fd``: ``READ``, ``WRITE``, both, or 0 for no events."""
         self.set_interest(fd, old_interest, interest)
 
     def wait(self, double timeout_ms):

@@ -30,7 +30,7 @@ cdef enum:
     # gets only the size field. The rest of the frame is read directly into its own memory, without a copy.
     LARGE_FRAME = 32 * 1024
     # Maximum bytes that one channel may read in one poll. Each frame counts as FRAME_SHARE bytes in addition,
-    # because a tiny request takes as long to handle as one of thousands of bytes. Without this limit, a
+    # because a tiny request takes as long to handle as a request of thousands of bytes. Without this limit, a
     # megabyte of tiny requests would make other channels wait for seconds.
     READ_SHARE = 1024 * 1024
     FRAME_SHARE = 1024
@@ -64,8 +64,8 @@ cdef class NetworkReceive:
             self.chunk.exports -= 1
 
     def __getbuffer__(self, Py_buffer *view, int flags):
-        # Support the buffer protocol directly, because this is cheaper than a memoryview if the bytes are
-        # only copied or parsed.
+        # Support the buffer protocol directly. If the bytes are only copied or parsed, direct access is
+        # cheaper than a memoryview.
         if self.chunk is None:
             PyObject_GetBuffer(self.view, view, flags)
         else:
@@ -221,7 +221,8 @@ cdef class FrameReader:
                         self.complete(frames)
             else:
                 self.parse(buffer.chunk, buffer.fill, got, frames)
-                # If there are no views, all bytes have been copied from the buffer, so that it can be reused.
+                # If there are no views, all bytes have been copied from the buffer, and the buffer can be
+                # reused.
                 if buffer.chunk.exports > 0:
                     buffer.fill += got
             if got < requested and not transport.has_buffered():
@@ -231,7 +232,7 @@ cdef class FrameReader:
         return MORE
 
     cdef bint has_memory(self) noexcept:
-        """Return whether the pool has enough memory for the next frame, even if it has the maximum size."""
+        """Return whether the pool has enough memory for a next frame of any permitted size."""
         return self.pool is None or (
             self.max_size >= 0 and self.pool.limit - self.pool.used >= self.max_size + 2 * READ_BUFFER_SIZE
         )

@@ -102,7 +102,7 @@ cdef class Selector:
     cdef list immediately_connected
     # Channels with a new frame, which the next poll tries to write before it waits.
     cdef list unwritten
-    # Channels with buffered data to read, for which the poller reports no event.
+    # Channels with buffered data to read. The poller reports no event for such data.
     cdef list buffered
     # Id -> ChannelState of closed channels that no poll has reported yet.
     cdef dict failed
@@ -278,7 +278,7 @@ cdef class Selector:
     def send(self, NetworkSend send not None):
         """Queue a frame, which later polls write.
 
-        If the connection has been closed, but no poll has reported this yet, the frame is dropped.
+        If the connection has been closed, but no poll has reported the close yet, the frame is dropped.
 
         Raises
         ------
@@ -315,7 +315,7 @@ cdef class Selector:
         return True
 
     def poll(self, double timeout_ms, bint return_on_completed_sends=True):
-        """Perform all possible I/O. If no I/O is possible, wait until some is.
+        """Perform all possible I/O. If no I/O is possible, wait until I/O is possible.
 
         Errors of connections are not raised, but reported in ``disconnected``.
 
@@ -420,8 +420,8 @@ cdef class Selector:
     cdef int serve_buffered(self, double now_ms) except -1:
         """Continue to read from channels with received data in a buffer.
 
-        Data remains in a buffer if a channel used up its share of a poll, or if TLS has decrypted more than
-        was read.
+        Data remains in a buffer if a channel used up its share of a poll, or if TLS has decrypted more bytes
+        than were read.
         """
         cdef KafkaChannel channel
         waiting, self.buffered = self.buffered, []

@@ -218,7 +218,7 @@ cdef class NetworkSend:
 
     @cython.nonecheck(False)
     cdef size_t join(self, uint8_t *to, int end) noexcept nogil:
-        """Copy the unwritten pieces before ``end`` to ``to``, which has enough space. Return their size."""
+        """Copy the unwritten pieces before ``end`` to ``to``; return their size. ``to`` is large enough."""
         cdef size_t size = 0
         cdef int at
         for at in range(self.vector_at, end):

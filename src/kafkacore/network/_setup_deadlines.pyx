@@ -64,10 +64,10 @@ cdef class SetupDeadlines:
             return False
         if not channel.is_ready:
             self.phase = ConnectionPhase.AUTHENTICATE
-            self.reason = f"it was not authenticated within {self.timeout_ms:.0f} ms"
+            self.reason = f"the connection was not authenticated within {self.timeout_ms:.0f} ms"
             return True
         if channel.has_begun and not channel.reader.has_frames:
             self.phase = ConnectionPhase.READY
-            self.reason = f"its first request was not complete within {self.timeout_ms:.0f} ms"
+            self.reason = f"the first request was not complete within {self.timeout_ms:.0f} ms"
             return True
         return False

@@ -12,8 +12,9 @@ would make two system calls for each TLS record of 16 KiB.
   of the channels that have such bytes (``Selector.buffered``).
 - A peer may request new keys any number of times. Therefore a read that returns n bytes consumes at most 2 n
   + ``MAX_EXCESS_BYTES`` bytes. A peer that leaves too many responses unread is disconnected.
-- After the first frame, an invalid record counts as a lost connection, which is retried, not as an
-  authentication failure. Otherwise an attacker that changes one byte could stop a client permanently.
+- After the first frame, an invalid record counts as a lost connection, and the client reconnects. The record
+  does not count as an authentication failure. Otherwise an attacker that changes one byte could stop a client
+  permanently.
 """
 
 cimport cython
@@ -49,7 +50,7 @@ cdef enum:
     LARGEST_RECORD = 5 + 16 * 1024 + 2 * 1024
     # Small pieces of a frame are joined into blocks of up to this size, to avoid TLS records of a few bytes.
     JOINED_SIZE = 64 * 1024
-    # Maximum bytes to encrypt at once. The result stays in memory until the socket accepts it.
+    # Maximum bytes to encrypt at once. The encrypted bytes stay in memory until the socket accepts them.
     MAX_ENCRYPT_SIZE = 1024 * 1024
     # The engine releases the GIL while it encrypts. If it encrypts more bytes than this,
     # gil_handoff_request() makes a busy thread return the GIL sooner.
@@ -83,9 +84,9 @@ cdef class TlsTransportLayer(TransportLayer):
     is_server:
         Whether this side is the TLS server.
     server_name:
-        For a client, host name or address of the server. The client sends it to the server and, if the
-        context checks host names, compares it with the server's certificate. A trailing dot is removed,
-        because DNS allows it but certificates do not contain it.
+        For a client, host name or address of the server. The client sends this name to the server and, if the
+        context checks host names, compares the name with the server's certificate. A trailing dot is removed:
+        DNS allows it, but names in certificates end without it.
     """
 
     def __cinit__(self, context, sock, bint is_server, str server_name=None):

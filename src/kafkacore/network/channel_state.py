@@ -14,8 +14,8 @@ OnAuthenticated = Callable[[bool, bool, float, float], None]
 class ConnectionPhase(Enum):
     """The phase in which a channel was closed, or a more specific cause."""
 
-    #: The connection was never established, because it was refused, the peer was unreachable, or it timed
-    #: out.
+    #: The connection was never established, because it was refused, the peer was unreachable, or the attempt
+    #: timed out.
     NOT_CONNECTED = "not connected"
     #: The channel was connected, but TLS handshake or authentication was not complete.
     AUTHENTICATE = "authenticate"
@@ -27,7 +27,7 @@ class ConnectionPhase(Enum):
     FAILED_SEND = "failed send"
     #: TLS or SASL authentication failed.
     AUTHENTICATION_FAILED = "authentication failed"
-    #: The owner of the channel closed it, or it was closed after an interrupt (Ctrl-C).
+    #: The owner of the channel closed it, or an interrupt (Ctrl-C) caused the close.
     LOCAL_CLOSE = "local close"
 
 

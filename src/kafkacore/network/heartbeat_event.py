@@ -18,7 +18,7 @@ class HeartbeatEvent(IntFlag):
     ERROR_ANSWER = 8
     #: No response, read or unread, arrived within the session timeout.
     SILENT = 16
-    #: The application did not poll in time. Heartbeats pause until it polls again.
+    #: The application did not poll in time. Heartbeats pause until the application polls again.
     POLL_OVERDUE = 32
     #: The connection must read the socket: there are many unread bytes, or bytes that the heartbeat cannot
     #: interpret.

@@ -11,7 +11,7 @@ _TLS_RECORDS = (b"\x15\x03", b"\x16\x03")
 
 
 def spoken_protocol(frame_size: int) -> str | None:
-    """Return the protocol of a peer whose first 4 bytes are ``frame_size``; ``None`` if it is unknown.
+    """Return the protocol of a peer whose first 4 bytes are ``frame_size``; ``None`` if unknown.
 
     The names are ``"TLS"``, ``"HTTP"`` and ``"SSH"``.
     """

@@ -1,4 +1,4 @@
-"""Interface of the Selector that a client uses, so that tests can replace it (Kafka's ``Selectable``)."""
+"""Interface of a client's Selector, so that tests can replace the Selector (Kafka's ``Selectable``)."""
 
 from __future__ import annotations
 

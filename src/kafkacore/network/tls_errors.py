@@ -8,17 +8,17 @@ from kafkacore.network.other_protocols import spoken_protocol
 
 #: Suffix of OpenSSL's reason → description of an alert that the peer sent.
 _ALERTS = {
-    "ALERT_UNKNOWN_CA": "it does not trust the issuer of the presented certificate",
-    "ALERT_BAD_CERTIFICATE": "it does not accept the presented certificate",
+    "ALERT_UNKNOWN_CA": "the issuer of the presented certificate is not trusted",
+    "ALERT_BAD_CERTIFICATE": "the presented certificate is not accepted",
     "ALERT_CERTIFICATE_EXPIRED": "the presented certificate has expired",
     "ALERT_CERTIFICATE_REVOKED": "the presented certificate has been revoked",
-    "ALERT_CERTIFICATE_UNKNOWN": "it does not accept the presented certificate",
-    "ALERT_UNSUPPORTED_CERTIFICATE": "it does not support the type of the presented certificate",
-    "ALERT_CERTIFICATE_REQUIRED": "it requires a certificate, but none was presented",
-    "ALERT_PROTOCOL_VERSION": "it does not support any TLS version that is allowed here",
-    "ALERT_HANDSHAKE_FAILURE": "it found no common TLS version or cipher, or requires a certificate",
-    "ALERT_ACCESS_DENIED": "it denies access with the presented certificate",
-    "ALERT_UNRECOGNIZED_NAME": "it does not recognize the requested server name",
+    "ALERT_CERTIFICATE_UNKNOWN": "the presented certificate is not accepted",
+    "ALERT_UNSUPPORTED_CERTIFICATE": "the type of the presented certificate is not supported",
+    "ALERT_CERTIFICATE_REQUIRED": "a certificate is required, but none was presented",
+    "ALERT_PROTOCOL_VERSION": "the peer does not support any TLS version that is allowed here",
+    "ALERT_HANDSHAKE_FAILURE": "there is no common TLS version or cipher, or a certificate is required",
+    "ALERT_ACCESS_DENIED": "access with the presented certificate is denied",
+    "ALERT_UNRECOGNIZED_NAME": "the requested server name is not recognized",
 }
 #: OpenSSL's reason → description of an error that OpenSSL detected on this side.
 _REASONS = {
@@ -51,7 +51,7 @@ def describe_error(error: ssl.SSLError, is_server: bool) -> str:
 
 
 def _verification(error: ssl.SSLCertVerificationError) -> str:
-    message = error.verify_message or error.reason or "it could not be verified"
+    message = error.verify_message or error.reason or "the certificate could not be verified"
     # Remove the full stop of messages such as "Hostname mismatch, certificate is not valid for 'x'."
     return message.removesuffix(".")
 

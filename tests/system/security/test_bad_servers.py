@@ -107,5 +107,5 @@ def test_client_with_a_certificate_of_another_authority_is_told_so(
 ) -> None:
     other = Authority().issue("client").write(tmp_path, "other")
     error = authentication_error_of(files.settings(choosy_server.port, **files.identity_settings(other)))
-    assert "does not trust the issuer" in str(error)
+    assert "issuer of the presented certificate is not trusted" in str(error)
     assert not any(met.heard_bytes for met in choosy_server.wait_for(1))

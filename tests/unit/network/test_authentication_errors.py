@@ -167,7 +167,7 @@ def test_first_login_must_be_over_in_time_from_accept(said: bytes) -> None:
     assert not selector.disconnected
     clock.advance(1)
     selector.poll(0)
-    assert selector.disconnected["peer"].reason == "it was not authenticated within 400 ms"
+    assert selector.disconnected["peer"].reason == "the connection was not authenticated within 400 ms"
     selector.close_all()
     theirs.close()
 

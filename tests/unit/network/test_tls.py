@@ -284,7 +284,7 @@ def check_first_frame_deadline(ends: Ends) -> None:
         assert not ends.server.disconnected
     ends.clock.advance(1)
     ends.server.poll(0)
-    assert ends.server.disconnected["server"].reason == "its first request was not complete within 10000 ms"
+    assert ends.server.disconnected["server"].reason == "the first request was not complete within 10000 ms"
     ends.close()
 
 
