@@ -1,9 +1,9 @@
 """Kafka's requests and responses: declarations of every API, code generated from them, and message headers.
 
-A message carries record batches as a memoryview; :mod:`kafkacore.record` decodes them.
+A message carries record batches as a memoryview; :mod:`kafkacore.record` decodes the batches.
 
-- :mod:`kafkacore.protocol.schema`: the declarations. :mod:`kafkacore.protocol.generate` turns them into
-  :mod:`kafkacore.protocol.generated`, one module per API.
+- :mod:`kafkacore.protocol.schema`: the declarations. :mod:`kafkacore.protocol.generate` generates
+  :mod:`kafkacore.protocol.generated` from the declarations, one module per API.
 - :mod:`kafkacore.protocol.message`: base classes of the generated messages.
 - :mod:`kafkacore.protocol.exchange`: whole requests and responses.
 - :mod:`kafkacore.protocol.registry`: the message classes of each API.

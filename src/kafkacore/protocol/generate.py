@@ -27,7 +27,7 @@ ABOUT_DATA = {
     "transaction_records": "Records that a transaction coordinator writes to ``__transaction_state``.",
     "old_fetch": "Fetch in the versions that Kafka 4 has removed.",
     "old_list_offsets": "ListOffsets in the version that Kafka 4 has removed.",
-    "control_records": "Control records, and the records of the metadata log about itself.",
+    "control_records": "Control records of transactions and of the metadata log.",
     "metadata_records": "Records of the cluster's metadata log that this broker writes.",
     "principal": "A principal that a broker forwards to another broker.",
 }

@@ -57,7 +57,8 @@ class Struct:
 
     def __repr__(self) -> str:
         kind = type(self).__qualname__
-        # After a failed decoding, a structure has only its first fields. A debugger may call repr() for it.
+        # After a failed decoding, a structure has only its first fields. A debugger may call repr() for such
+        # a structure.
         fields = ", ".join(
             f"{name}={HIDDEN if is_secret(kind, name) else _shortened(getattr(self, name))}"
             for name in self.__slots__
@@ -130,7 +131,7 @@ class RequestMessage(Message, Generic[ResponseT_co]):
 
 
 class RequestBuilder(Generic[ResponseT_co]):
-    """A request whose fields depend on the version that it is sent in (Kafka's ``AbstractRequest.Builder``).
+    """A request whose fields depend on the request's version (Kafka's ``AbstractRequest.Builder``).
 
     Parameters
     ----------

@@ -342,7 +342,7 @@ MODULES = {
             about="Topics that match a regular expression of a consumer group.",
         ),
     ),
-    # Keys and values of control records, and of the metadata log's own records.
+    # Keys and values of control records: of transactions, and of the metadata log.
     "control_records": (
         message(
             "ControlRecordTypeSchema",

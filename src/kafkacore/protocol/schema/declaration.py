@@ -16,8 +16,8 @@ A line of the table is one field. The lines indented below it are the fields of 
   field may be null only in these versions.
 - Versions: ``3``, ``3-5`` or ``3+``; ``0+`` if omitted. ``= x``: the default, if it is not 0, false or empty.
 - ``tag n``: the field is in the tagged section of flexible versions.
-- ``ignorable``: a version that lacks the field silently omits it. A field without this mark must have its
-  default in such a version.
+- ``ignorable``: a version that lacks the field silently omits the value. A field without this mark must have
+  its default in such a version.
 - ``key``: the field identifies an element of its collection.
 - ``zero-copy``: the value is not copied out of the payload.
 - ``inflexible``: the field has a non-compact length in flexible versions too.
