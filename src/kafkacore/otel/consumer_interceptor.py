@@ -36,11 +36,12 @@ class _Received(NamedTuple):
 class OpenTelemetryConsumerInterceptor(ConsumerInterceptor):
     """Creates a span ``poll <topic>`` for each poll that returns records, and ``process <topic>`` on request.
 
-    A ``poll`` span lasts from the start of the poll until it returns, and has links to the spans that sent
-    the records. A poll that returns no records has no span. For ``poll_arrow()``, links need the column
+    A ``poll`` span lasts from the start to the end of the poll, and has links to the spans that sent the
+    records. A poll that returns no records has no span. For ``poll_arrow()``, links need the column
     ``headers`` and an imported pyarrow. :meth:`process` creates the span in which the program handles a
-    record, as a child of the span that sent it. The metrics are ``messaging.client.consumed.messages``,
-    ``messaging.client.operation.duration`` (of a poll) and ``messaging.process.duration``.
+    record, as a child of the span that sent the record. The metrics are
+    ``messaging.client.consumed.messages``, ``messaging.client.operation.duration`` (of a poll) and
+    ``messaging.process.duration``.
 
     Parameters
     ----------

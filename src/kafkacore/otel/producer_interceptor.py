@@ -63,8 +63,7 @@ class OpenTelemetryProducerInterceptor(ProducerInterceptor):
             "Time from send() until the record was acknowledged or had failed.",
             explicit_bucket_boundaries_advisory=names.DURATION_BUCKETS_S,
         )
-        #: Ids of a span → the span and its start time, for each record that has not been acknowledged and has
-        #: not failed.
+        #: Ids of a span → the span and its start time, for each record whose outcome is not known yet.
         self._in_flight: dict[_SpanKey, tuple[Span, float]] = {}
 
     def on_send(self, record: ProducerRecord) -> ProducerRecord:
