@@ -35,7 +35,7 @@ cdef class ProducerBatch:
     cdef public int attempts_at_leader_change
     cdef readonly object payload
     cdef readonly int record_count
-    # Milliseconds between the last attempt and the next one.
+    # Milliseconds between the last attempt and the next attempt.
     cdef public double backoff_ms
     # Sort key in the queue of the partition. A batch owns the keys from `place` to `place + _width`. After a
     # split, each half owns half of these keys.

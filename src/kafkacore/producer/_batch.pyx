@@ -113,7 +113,7 @@ cdef class ProducerBatch:
 
     @property
     def size_in_bytes(self):
-        """Size in bytes of the sealed batch or, before it is sealed, of its uncompressed records."""
+        """Size of the sealed batch in bytes; before sealing, size of the uncompressed records."""
         if self.payload is not None:
             return len(self.payload)
         # A batch that failed before it was sealed has no data.
@@ -166,8 +166,8 @@ cdef class ProducerBatch:
                            bint is_transactional=False):
         """Assign sequence numbers to the records of the batch.
 
-        If the batch is already sealed, its bytes change only when it is drained again, because the socket may
-        still refer to them.
+        If the batch is already sealed, the sealed bytes change only when the batch is drained again, because
+        the socket may still refer to these bytes.
 
         Parameters
         ----------

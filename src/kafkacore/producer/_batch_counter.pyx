@@ -37,7 +37,8 @@ cdef class BatchCounter:
     Parameters
     ----------
     register_topic
-        Function that is called with the name of a topic at its first batch, and returns the TopicSensors.
+        Function that is called at the first batch of a topic. It takes the name of the topic and returns the
+        TopicSensors.
     clock
         Source of the time of events that the Sender reports without a time.
     pool

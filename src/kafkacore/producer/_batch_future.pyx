@@ -58,7 +58,7 @@ cdef class _Segment:
         return found
 
     cdef _Segment pending(self):
-        """Return the first segment of :meth:`leaves` that is not done, or ``None`` if all are done."""
+        """Return the first segment of :meth:`leaves` that is not done; ``None`` if all are done."""
         cdef _Segment leaf
         for leaf in self.leaves():
             if not leaf.result.done:
@@ -97,7 +97,7 @@ cdef class BatchFuture:
         raise TypeError("a BatchFuture can only be created by KafkaProducer.send_batch() and send_arrow()")
 
     def __reduce__(self):
-        refuse_copy(self, "it waits for requests of this process; copy the offsets, future.get()")
+        refuse_copy(self, "the future waits for requests of this process; copy the offsets from future.get()")
 
     def __dealloc__(self):
         free(self._rows)

@@ -27,9 +27,9 @@ def _nothing():
     pass
 
 
-# The GIL protects the counts. The code that changes them runs no Python code in between. Therefore neither
-# another thread nor a signal handler can run between reserving bytes and recording which batch uses them. The
-# RLock is used only to wait and to wake waiting threads.
+# The GIL protects the counts. The code that changes the counts runs no Python code in between. Therefore
+# neither another thread nor a signal handler can run between reserving bytes and recording which batch uses
+# them. The RLock is used only to wait and to wake waiting threads.
 @cython.final
 cdef class BufferPool:
     """A limit on allocated bytes. Threads that need more than is available wait in order.
@@ -122,7 +122,7 @@ cdef class BufferPool:
 
     cdef int give_back(self, Py_ssize_t size) except -1:
         self.available_bytes += size
-        assert self.available_bytes <= self.total_bytes, "bytes were given back twice"
+        assert self.available_bytes <= self.total_bytes, "more bytes were released than allocated"
         if len(self._waiters) > 0:
             self._serve()
         return 0

@@ -50,8 +50,8 @@ cdef Py_ssize_t _first_wrong_row(RecordSource source, Py_ssize_t max_size, bint 
 
 
 cdef struct Sticky:
-    # Current partition of rows without a key, the number of bytes appended to it so far, and the number of
-    # bytes after which another partition is chosen.
+    # The current partition for rows without a key, the number of bytes appended to this partition so far, and
+    # the number of bytes after which another partition is chosen.
     int32_t partition
     Py_ssize_t size
     Py_ssize_t limit
@@ -364,7 +364,7 @@ cdef class ColumnAppender:
             # Check again that the producer is open. If it was closed during the wait for memory, the batch
             # would never be sent.
             self._records.check_usable()
-            # Register the batch before rows are appended, so that a flush waits for it.
+            # Register the batch before rows are appended, so that a flush waits for the batch.
             self._records.incomplete[batch] = None
             # No other thread has a reference to the batch yet.
             appended = self._fill_alone(batch, future, rows, at, end)

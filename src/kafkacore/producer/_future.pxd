@@ -11,7 +11,8 @@ cdef class ProduceResult:
     cdef object _record_errors
     # List of (first index, ProduceResult) after a split.
     cdef list _parts
-    # List of (future, function, whether it is called on success), or None if it is empty.
+    # Callbacks as a list of (future, function, whether the function is called on success), or None without
+    # callbacks.
     cdef list _watchers
     cdef object _lock
     cdef object _condition

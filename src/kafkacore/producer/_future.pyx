@@ -56,7 +56,7 @@ cdef class ProduceResult:
         """
         cdef list watchers
         with self._lock:
-            assert not self.done and self._parts is None, "a batch has one outcome"
+            assert not self.done and self._parts is None, "the batch already has an outcome"
             self.base_offset = base_offset
             self.log_append_time_ms = log_append_time_ms
             self.error = error
@@ -71,8 +71,8 @@ cdef class ProduceResult:
             try:
                 watchers.sort(key=_index_of)
                 for future, function, on_success in watchers:
-                    # Catch even SystemExit, because on the network thread it must not prevent the other
-                    # callbacks.
+                    # Catch even SystemExit, because a SystemExit on the network thread must not prevent the
+                    # other callbacks.
                     (<FutureRecordMetadata>future)._call(function, on_success, BaseException)
             finally:
                 self._settle()
@@ -94,11 +94,12 @@ cdef class ProduceResult:
         """
         cdef FutureRecordMetadata future
         cdef ProduceResult part
-        # Check and keep a copy, because the caller may change the list, and futures read it without checks.
+        # Check and keep a copy, because the caller may change the list, and futures read the list without
+        # checks.
         parts = list(parts)
         _check_parts(self, parts)
         with self._lock:
-            assert not self.done and self._parts is None, "a batch has one outcome"
+            assert not self.done and self._parts is None, "the batch already has an outcome"
             self._parts = parts
             for watcher in self._watchers or ():
                 future = watcher[0]
@@ -214,7 +215,9 @@ cdef class FutureRecordMetadata:
         self._header_size = serialized_header_size
 
     def __reduce__(self):
-        refuse_copy(self, "it waits for a request of this process; copy the RecordMetadata, future.get()")
+        refuse_copy(
+            self, "the future waits for a request of this process; copy the RecordMetadata from future.get()"
+        )
 
     cdef ProduceResult _current(self):
         # The assignments to index and result need no lock, because the GIL keeps other threads from running

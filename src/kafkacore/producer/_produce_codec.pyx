@@ -107,7 +107,7 @@ def read_acknowledgements(Cursor cursor not None, int version):
 
 
 cdef bint _read_partition(Cursor cursor, int version, topic, list answers) except -1:
-    """Read the result of one partition. Return whether it is a success without further information."""
+    """Read the result of one partition. Return whether the result is a plain success."""
     cdef bint compact = version >= FLEXIBLE_FROM
     cdef int32_t partition = cursor.read_int32()
     cdef bint is_plain = cursor.read_int16() == 0

@@ -53,7 +53,7 @@ def check_ready(dict active not None, cluster, double now_ms, double linger_ms, 
     -------
     float
         Milliseconds until the time at which the next batch becomes ready; infinity if no batch becomes ready
-        by the passing of time.
+        without an event.
     """
     cdef PartitionQueue queue
     cdef ProducerBatch head

@@ -19,7 +19,8 @@ cdef class RecordAppender:
     # ProducerBatch → None: the batches that are neither acknowledged nor failed.
     cdef readonly dict incomplete
     cdef readonly BatchMemory memory
-    # Adds the partition of each new batch to the transaction, or rejects it. None without transactions.
+    # Adds the partition of each new batch to the transaction, or rejects the batch. None without
+    # transactions.
     cdef public object transactions
     cdef object _clock
     cdef object _wall_ms

@@ -31,8 +31,9 @@ from kafkacore.errors import IllegalStateError, MessageSizeTooLargeError, Transa
 # Number of bytes of MAX_RECORD_OVERHEAD that the second and later records of a batch usually do not need.
 cdef Py_ssize_t RECORD_OVERHEAD_SPARED = MAX_RECORD_OVERHEAD - 5
 
-# Number of forks that led to this process. A producer with another number belongs to a parent process. Its
-# thread does not run in this process, and this process must not use its sockets.
+# Number of forks that led to this process. A producer with another number belongs to a parent process. The
+# thread of such a producer does not run in this process, and this process must not use the producer's
+# sockets.
 cdef int fork_generation = 0
 
 
@@ -232,7 +233,7 @@ cdef class RecordAppender:
         return queue
 
     cdef bint _grow(self, PartitionQueue queue, Py_ssize_t size) except -1:
-        """Reserve more memory for the open batch: at least ``size`` bytes, if its maximum size allows this.
+        """Reserve more memory for the open batch: at least ``size`` bytes, if the batch may grow so much.
 
         If no memory is free, close the batch as if it were full. Return whether to try the append again.
         """

@@ -42,7 +42,7 @@ cdef class SenderWakeup:
             Time at which the sender wakes by itself. A batch that is due later need not wake the sender.
         busy_nodes
             Ids of nodes that accept no further request until they have responded. The response wakes the
-            sender, so new batches for these nodes need not wake it.
+            sender, so new batches for these nodes need not wake the sender.
         """
         self._sleeps_until_ms = until_ms
         self._busy_nodes = busy_nodes

@@ -57,7 +57,9 @@ cdef class TopicState:
             if not 0 <= <int> partition < len(self._queues):
                 raise ValueError(f"{name}: available partition {partition} is not below {len(self._queues)}")
         if len(available) > len(self._queues):
-            raise ValueError(f"{name}: {len(available)} of {len(self._queues)} partitions are available")
+            raise ValueError(
+                f"{name}: {len(available)} available partitions, but only {len(self._queues)} partitions"
+            )
         self.name = name
         self.available = available
         self._candidates = available or tuple(range(len(self._queues)))

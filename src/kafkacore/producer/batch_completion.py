@@ -131,7 +131,7 @@ class BatchCompletion:
         self._metrics.acknowledged(batch)
         self._accumulator.release(batch)
         batch.complete(response.base_offset, response.log_append_time_ms)
-        # Remove the batch last, because a flush that begins in the meantime must still wait for it.
+        # Remove the batch last, because a flush that begins in the meantime must still wait for the batch.
         self._accumulator.incomplete.pop(batch, None)
 
     def _refuse(

@@ -64,10 +64,10 @@ class ProducerInterceptor:
         If the record failed, the offset in ``metadata`` is -1. The method runs on the producer's network
         thread and must not block. If the outcome is known before ``send()`` returns, the method runs in the
         thread that calls ``send()``. The method runs before the callbacks of the record's future. For the
-        records of a partition, it is called in the order of the records.
+        records of a partition, the method is called in the order of the records.
 
         If the method has a further parameter ``headers``, it also receives the headers of the record that was
-        sent. With these headers it can recognize the record (KIP-512).
+        sent. With these headers, the method can recognize the record (KIP-512).
         """
 
     def close(self) -> None:
@@ -88,7 +88,7 @@ class ProducerInterceptors(Interceptors):
         self._takes_headers = tuple(map(_takes_headers, self._interceptors))
 
     def on_send(self, record: ProducerRecord, *, keeps_topic: bool = False) -> ProducerRecord:
-        """Apply all interceptors to ``record``, skipping those that fail.
+        """Apply all interceptors to ``record``, skipping interceptors that fail.
 
         Parameters
         ----------
@@ -108,7 +108,7 @@ class ProducerInterceptors(Interceptors):
                 record = made
             except Exception:
                 logger.exception(
-                    "on_send() of interceptor %r failed for topic %s; ignoring it for this record",
+                    "on_send() of interceptor %r failed for topic %s; skipping it for this record",
                     interceptor,
                     printable(record.topic),
                 )

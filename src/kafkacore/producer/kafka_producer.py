@@ -78,7 +78,7 @@ class KafkaProducer:
         - ``compression_type`` (None): "gzip", "snappy", "lz4" or "zstd".
         - ``linger_ms`` (0): how long a batch waits for more records.
         - ``batch_size`` (16384): largest size of a batch.
-        - ``buffer_memory`` (32 MiB): memory for all batches. When it is used up, ``send()`` waits.
+        - ``buffer_memory`` (32 MiB): memory for all batches. When this memory is used up, ``send()`` waits.
         - ``max_block_ms`` (60000): how long ``send()`` waits for memory or metadata.
         - ``delivery_timeout_ms`` (120000): time within which each record is acknowledged or fails.
         - ``retries`` (no limit): how often a batch is retried within ``delivery_timeout_ms``.
@@ -216,8 +216,9 @@ class KafkaProducer:
         TypeError, ValueError
             An argument is not valid, or the topic does not have this partition.
         IllegalStateError
-            The producer is closed, or was created before ``fork()``. Or it has a ``transactional_id``, and no
-            transaction is open. If the transaction has failed, its error is raised instead.
+            The producer is closed, or was created before ``fork()``. Or the producer has a
+            ``transactional_id``, and no transaction is open. If the transaction has failed, its error is
+            raised instead.
         """
         # Most instances have an attribute ``send`` with the compiled method, which hides this method. An
         # instance of a subclass that overrides ``send`` has no such attribute, and the subclass may call this
@@ -261,7 +262,7 @@ class KafkaProducer:
         Returns
         -------
         BatchFuture
-            Future of all rows: ``get(timeout=seconds)`` waits for them and returns their offsets, and
+            Future of all rows: ``get(timeout=seconds)`` waits for all rows and returns their offsets, and
             ``[row]`` is the future of one row. The future keeps a reference to the arguments, which must not
             change until ``send_batch()`` returns.
 
@@ -371,7 +372,7 @@ class KafkaProducer:
         self._await(self._manager("init_transactions()").init_transactions())
 
     def begin_transaction(self) -> None:
-        """Begin a transaction. All records belong to it until it is committed or aborted.
+        """Begin a transaction. All records belong to the transaction until it is committed or aborted.
 
         Raises
         ------
@@ -528,7 +529,7 @@ class KafkaProducer:
         KafkaTimeoutError
             Some records were neither acknowledged nor failed in time. The producer continues to send them.
         IllegalStateError
-            The method was called from a callback, where it would block the thread that it waits for.
+            The method was called from a callback, where the call would block the thread for which it waits.
         """
         assert self._thread is not None
         if self._accumulator.is_forked:
@@ -583,7 +584,7 @@ class KafkaProducer:
                     close_serializer()
 
     def partitions_for(self, topic: str) -> set[int]:
-        """Return the partition numbers of a topic. If they are unknown, request the topic's metadata first.
+        """Return the partition numbers of a topic. If the topic is unknown, request its metadata first.
 
         Raises
         ------

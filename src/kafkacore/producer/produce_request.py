@@ -135,7 +135,7 @@ def produce_request(
     transactional_id: str | None = None,
     max_version: int | None = None,
 ) -> tuple[BatchesRequest, int | None]:
-    """Return a request with sealed ``batches``, and the newest version in which it may be sent.
+    """Return a request with sealed ``batches``, and the newest version in which the request may be sent.
 
     The version is ``None`` if there is no limit.
 
@@ -181,7 +181,7 @@ def partition_responses(
 def leader_hints(
     responses: Mapping[tuple[str, int], PartitionResponse], response: BatchesResponse
 ) -> tuple[dict[TopicPartition, tuple[int, int]], list[Node]]:
-    """Return partition → (id, epoch) of its new leader, and the addresses of new leaders (KIP-951)."""
+    """Return partition → (id, epoch) of the new leader, and the addresses of new leaders (KIP-951)."""
     leaders = {
         TopicPartition(topic, partition): result.leader
         for (topic, partition), result in responses.items()

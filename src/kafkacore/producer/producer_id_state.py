@@ -85,9 +85,9 @@ class ProducerIdState:
             return False
         if not in_flight:
             return True
-        # A broker without state for the producer accepts any first sequence number. Until it has accepted a
-        # batch, it could therefore accept the second batch before the first. In addition, sequence number 0
-        # of a new epoch must not overtake batches of the previous epoch.
+        # A broker without state for the producer accepts any first sequence number. Until such a broker has
+        # accepted a batch, the broker could therefore accept the second batch before the first. In addition,
+        # sequence number 0 of a new epoch must not overtake batches of the previous epoch.
         return (
             sequences.known_by_id == self.producer_id
             and now_ms - sequences.known_at_ms < KNOWN_FOR_MS
@@ -152,7 +152,7 @@ class ProducerIdState:
         given_up = self.unresolved.get(batch.topic_partition, NO_SEQUENCE)
         if given_up == NO_SEQUENCE or sequences.is_later(following, given_up):
             self.unresolved[batch.topic_partition] = following
-        logger.debug("%s failed: a later response will show whether it was written", batch)
+        logger.debug("%s failed: a later response will show whether the batch was written", batch)
         return True
 
     def take_back(self, batch: ProducerBatch) -> bool:

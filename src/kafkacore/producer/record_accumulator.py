@@ -55,7 +55,7 @@ class ReadyCheckResult:
 
     nodes: dict[int, Node] = field(default_factory=dict)
     #: Milliseconds until the time at which the next batch becomes ready; infinity if no batch becomes ready
-    #: by the passing of time.
+    #: without an event.
     next_check_delay_ms: float = math.inf
     unknown_leader_topics: set[str] = field(default_factory=set)
 
@@ -71,7 +71,7 @@ class RecordAccumulator:
     clock:
         Clock for waits and for the age of batches. It is also the source of random jitter.
     wakeup:
-        Function that wakes the sender. Any thread may call it.
+        Function that wakes the sender. Any thread may call this function.
     batch_size:
         Size in bytes, after compression, at which a batch is full.
     linger_ms:
@@ -89,8 +89,8 @@ class RecordAccumulator:
     adaptive_partitioning:
         Whether records without a key are sent less often to a partition with more waiting batches (KIP-794).
     partition_availability_timeout_ms:
-        Time after which records without a key avoid the partitions of a broker for which batches wait, but
-        which accepts no batches. 0 disables this.
+        Time after which records without a key avoid the partitions of a broker that does not accept its
+        waiting batches. 0 disables this.
     ignore_keys:
         Whether to choose the partition of a record with a key as if the record had no key.
     idempotence:
@@ -270,7 +270,7 @@ class RecordAccumulator:
         }
 
     def _update_availability(self, able: set[int], cluster: ClusterView, now_ms: float) -> None:
-        """Record which ready nodes cannot accept requests now: those that are not in ``able``."""
+        """Record which ready nodes are not in ``able``: these nodes cannot accept requests now."""
         # Nodes for which no batches wait are considered available again.
         unable = (node_id for node_id in self._ready_nodes if node_id not in able)
         self._unable_since = {node_id: self._unable_since.get(node_id, now_ms) for node_id in unable}
@@ -413,8 +413,8 @@ class RecordAccumulator:
         """
         deadline_ms = math.inf if timeout_ms is None else self._clock.monotonic_ms() + timeout_ms
         try:
-            # Start with the newest batch. When it is done, most other batches are done, too, and waiting for
-            # them takes no time.
+            # Start with the newest batch. When the newest batch is done, most other batches are done, too,
+            # and waiting for them takes no time.
             for batch in reversed(list(self.incomplete)):
                 left_ms = None if timeout_ms is None else max(deadline_ms - self._clock.monotonic_ms(), 0.0)
                 if not batch.result.wait(left_ms):

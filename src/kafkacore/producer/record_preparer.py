@@ -73,7 +73,7 @@ class RecordPreparer:
 
     @property
     def is_plain(self) -> bool:
-        """Whether records need neither interceptors, serializers nor a custom partitioner."""
+        """Whether the producer has no interceptors, no serializers and no custom partitioner."""
         return not self._serializes and self._partitioner is None and self._interceptors is None
 
     def close(self) -> None:

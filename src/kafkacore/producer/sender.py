@@ -100,7 +100,7 @@ class Sender:
             metrics=self.metrics,
         )
         self._cluster: Cluster | None = None
-        #: Ids of nodes for which batches wait, but which accept no further request until they have responded.
+        #: Ids of nodes that have waiting batches, but accept no further request until they have responded.
         self._busy_nodes: list[int] = []
 
     # ---- One iteration -----------------------------------------------------------------------------------

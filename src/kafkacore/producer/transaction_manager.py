@@ -227,7 +227,8 @@ class TransactionManager:
         with self.lock:
             self._refuse_outside("send()")
             if self.is_version_2:
-                # With version 2, the first produce request to the partition adds it to the transaction.
+                # With version 2, the first produce request to a partition adds the partition to the
+                # transaction.
                 self._started = True
                 self._partitions.add(topic_partition)
             elif topic_partition not in self._partitions and topic_partition not in self._pending_partitions:
@@ -310,7 +311,7 @@ class TransactionManager:
         self._begin_end(result, is_commit=False)
 
     def _changed_meanwhile(self, target: State, result: TransactionalRequestResult) -> bool:
-        """Fail an accepted call if an error or a close now prevents it. Return whether it has failed."""
+        """Fail an accepted call that an error or a close now prevents. Return whether it has failed."""
         if self._state.may_become(target):
             return False
         result.fail(self._state.error or KafkaError("the producer was closed"))
@@ -527,7 +528,8 @@ class TransactionManager:
     def _bumps_from_here(self) -> bool:
         """Whether the producer requests a new epoch after an error.
 
-        With version 2 of the protocol this is not necessary: every transaction ends with a new epoch.
+        With version 2 of the protocol, such a request is not necessary: every transaction ends with a new
+        epoch.
         """
         return self._coordinator_bumps and not self.is_version_2
 

@@ -253,7 +253,7 @@ class InitProducerId(TransactionalRequest):
     Parameters
     ----------
     is_epoch_bump:
-        Whether this requests the next epoch after an aborted transaction (KIP-360).
+        Whether the producer requests the next epoch after an aborted transaction (KIP-360).
     """
 
     priority = Priority.INIT_PRODUCER_ID

@@ -61,8 +61,8 @@ class TransactionalRequestResult:
         Raises
         ------
         KafkaTimeoutError
-            The operation has not finished after ``timeout_ms``. It continues, and a user who repeats the call
-            waits for it again.
+            The operation has not finished after ``timeout_ms``, and continues. A user who repeats the call
+            waits for the operation again.
         KafkaError
             The error with which the operation failed.
         """

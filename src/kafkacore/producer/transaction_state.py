@@ -124,7 +124,7 @@ class TransactionState:
         """Raise the error of a call that is not allowed in this state."""
         what_to_do = WHAT_TO_DO[self.current]
         if self.current is State.READY and operation == "init_transactions()":
-            what_to_do = "it has been called already; call begin_transaction() next"
+            what_to_do = "init_transactions() has been called already; call begin_transaction() next"
         raise IllegalStateError(
             f"{operation} cannot be called now, because transactional_id={self._transactional_id!r} is "
             f"{self.current.value}: {what_to_do}"
@@ -142,7 +142,7 @@ class TransactionState:
         if error is None or not self.has_error:
             return
         if self.current is State.ABORTABLE_ERROR:
-            what_to_do = "the transaction has failed; call abort_transaction(), then begin it again"
+            what_to_do = "the transaction has failed; call abort_transaction(), then begin a new transaction"
         else:
             what_to_do = "the producer has failed; close it"
         raise same_class(error, f"{what_to_do} ({error})") from error
