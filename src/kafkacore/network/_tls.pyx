@@ -10,9 +10,9 @@ would make two system calls for each TLS record of 16 KiB.
   reading a record. Therefore the transport tracks record lengths and reads only complete records.
 - The poller does not report bytes that the engine has already decrypted. Therefore the selector keeps a list
   of the channels that have such bytes (``Selector.buffered``).
-- A peer may request new keys any number of times. Therefore a read that returns n bytes consumes at most 2 n
-  + ``MAX_EXCESS_BYTES`` bytes. A peer that leaves too many responses unread is disconnected.
-- After the first frame, an invalid record counts as a lost connection, and the client reconnects. The record
+- A peer may request new keys any number of times. Therefore a read that returns ``n`` bytes stops once it has
+  consumed ``2 * n + MAX_EXCESS_BYTES`` bytes. A peer that leaves too many responses unread is disconnected.
+- After the first frame, an invalid record counts as a lost connection, and a client reconnects. The record
   does not count as an authentication failure. Otherwise an attacker that changes one byte could stop a client
   permanently.
 """
@@ -55,7 +55,7 @@ cdef enum:
     # The engine releases the GIL while it encrypts. If it encrypts more bytes than this,
     # gil_handoff_request() makes a busy thread return the GIL sooner.
     ENCRYPT_WITHOUT_HANDOFF = 16 * 1024
-    # Maximum number of bytes that a read consumes in addition to twice the bytes that it returns. Without
+    # A read stops once it has consumed twice the bytes that it returns plus this number of bytes. Without
     # this limit, a peer could keep the thread busy with TLS messages that contain no data.
     MAX_EXCESS_BYTES = 256 * 1024
     # Maximum bytes of TLS responses, for example to key updates, that the peer has not read. If there are

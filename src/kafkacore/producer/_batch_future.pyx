@@ -159,7 +159,7 @@ cdef class BatchFuture:
     # ---- All rows ------------------------------------------------------------------------------------------
 
     cdef object _pending(self):
-        """Return the first segment that is not done, as from ``leaves``; ``None`` if all rows are done."""
+        """Return the first of the segments' ``leaves`` that is not done; ``None`` if all rows are done."""
         cdef _Segment segment, leaf
         for segment in self._segments:
             leaf = segment.pending()

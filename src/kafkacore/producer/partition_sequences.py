@@ -14,7 +14,7 @@ MAX_SEQUENCE = INT32_MAX
 
 
 def sequence_after(sequence: int, count: int = 1) -> int:
-    """Return the sequence number ``count`` records after ``sequence``. The first number, after -1, is 0."""
+    """Return the number ``count`` records after ``sequence``, which is -1 before the first record."""
     return (sequence + count) & MAX_SEQUENCE
 
 

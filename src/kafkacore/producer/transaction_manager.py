@@ -143,7 +143,7 @@ class TransactionManager:
         self._max_block_ms = max_block_ms
         self._batches: Batches | None = None
         self._state = TransactionState(transactional_id)
-        #: The user's last call if its outcome has not been returned to a caller yet, otherwise ``None``.
+        #: The user's last call. The call is pending until its outcome has been returned to a caller.
         self._pending: PendingCall | None = None
         self._requests: list[tuple[int, int, TransactionalRequest]] = []
         self._numbers = itertools.count()
