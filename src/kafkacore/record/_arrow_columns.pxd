@@ -1,4 +1,4 @@
-"""Declare the conversion of Arrow arrays to columns for `_source`."""
+"""Declare the functions that convert Arrow arrays to columns, for use in `_source`."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 

@@ -1,7 +1,7 @@
-"""Convert Arrow arrays to columns. A single array is used without conversion.
+"""Convert Arrow arrays to columns. A column uses the buffers of a single array directly.
 
-Several arrays, and arrays with a dictionary, become one column of pointers. Offsets, views and indices are
-checked once here, so that the loops over rows need no checks.
+Several arrays, or an array with a dictionary, are converted to one column of pointers. Offsets, views and
+indices are checked once here, so that the loops over rows need no checks.
 """
 
 cimport cython
@@ -24,7 +24,7 @@ cdef int64_t MAX_INT64 = 0x7FFFFFFFFFFFFFFF
 
 # ---- Bytes and text ----------------------------------------------------------------------------------------
 cdef int import_bytes(ArrowColumn source, Column *out, list owners) except -1:
-    """Set ``out`` to a column of one of Arrow's binary or string types.
+    """Set ``out`` to the column of an Arrow array of binary or string type.
 
     Raises
     ------
@@ -166,7 +166,7 @@ cdef bint _views_are_sound(const Column *column, const Piece *piece) noexcept no
         return False
     for row in range(piece.length):
         view = &views[row]
-        # The view of a null may have any content.
+        # Skip the view of a null value, because it may contain anything.
         if column.validity != NULL and not bit_is_set(column.validity, column.first_bit + row):
             continue
         if view.size < 0:
@@ -311,7 +311,7 @@ cdef bint _to_milliseconds(const Piece *piece, const int64_t *data, const uint8_
         value = data[piece.start + row]
         if value > largest or value < -largest:
             return False
-        # Round down, also before 1970.
+        # Round down. C rounds a negative quotient up, so a time before 1970 needs a correction.
         out[row] = value * factor // divisor - (value * factor % divisor < 0)
     return True
 

@@ -1,4 +1,4 @@
-"""Declare the conversion of Arrow lists to headers for `_source`."""
+"""Declare the functions that convert Arrow lists to headers, for use in `_source`."""
 
 from kafkacore.record._arrow_table cimport ArrowColumn
 from kafkacore.record._gather cimport HeaderColumns

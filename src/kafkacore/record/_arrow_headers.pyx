@@ -43,7 +43,7 @@ cdef int import_headers(ArrowColumn source, HeaderColumns *out, list owners) exc
     _check_type(source)
     is_large = strcmp(source.schema.format, b"+L") == 0
     elements = _elements(source, is_large)
-    # The fields of a struct are found by name, those of a map by position.
+    # In a struct, the key may be the second field. In a map, the key is always the first, whatever its name.
     swapped = elements.names == ["value", "key"]
     names = elements.child(1 if swapped else 0, f"the key of {source.name}")
     values = elements.child(0 if swapped else 1, f"the value of {source.name}")
@@ -154,14 +154,14 @@ cdef int _fill(const Piece *piece, const Piece *elements, bint is_large, str nam
 cdef int64_t _fill_rows(const Piece *piece, const Piece *elements, bint is_large,
                         const uint8_t *rows_validity, const uint8_t *elements_validity,
                         _Filling *filling) noexcept nogil:
-    """Fill the columns. Return the number of the first row with an invalid header; -1 if all are valid."""
+    """Fill the columns. Return the index of the first row with an invalid header, or -1."""
     cdef const void *offsets = piece.array.buffers[1]
     cdef int64_t first, row, at
     if piece.length == 0:
         return -1
     first = offset_at(offsets, piece.start, is_large)
     for row in range(piece.length):
-        # A null list has no elements, whatever its offsets are.
+        # A null list has no elements, even if its offsets differ.
         if rows_validity == NULL or bit_is_set(rows_validity, piece.start + row):
             for at in range(offset_at(offsets, piece.start + row, is_large) - first,
                             offset_at(offsets, piece.start + row + 1, is_large) - first):

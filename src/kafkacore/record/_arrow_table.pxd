@@ -1,10 +1,10 @@
-"""Declare the import of Arrow data for the modules that convert it."""
+"""Declare the classes and functions that import Arrow data, for the modules that convert the data."""
 
 from libc.stdint cimport int64_t
 
 from kafkacore.record.arrow_c cimport ArrowArray, ArrowSchema
 
-# A range of rows of one array; `start` counts from the beginning of its buffers.
+# A range of rows of one array. `start` is the index of the first row in the buffers of the array.
 cdef struct Piece:
     const ArrowArray *array
     int64_t start

@@ -1,4 +1,4 @@
-"""Import Arrow data by the PyCapsule interface: arrays, chunked arrays, record batches and tables.
+"""Import Arrow data through the PyCapsule interface: arrays, chunked arrays, record batches and tables.
 
 This module moves the exported structures, checks the parts of them that it reads, and owns their memory. It
 needs no Arrow library. ``_arrow_columns`` interprets the buffers.
@@ -41,7 +41,7 @@ cdef class _Chunks:
             self.schema.release(&self.schema)
 
     cdef int take(self, ArrowSchema *schema, ArrowArray *array) except -1:
-        """Move the two structures into this object. Their exporter then has nothing to release."""
+        """Move the two structures into this object, which then releases them instead of the exporter."""
         cdef ArrowArray *moved = <ArrowArray *> calloc(1, sizeof(ArrowArray))
         if moved == NULL:
             raise MemoryError()
@@ -158,7 +158,7 @@ cdef class ArrowColumn:
         return 0
 
     cdef ArrowColumn child(self, Py_ssize_t at, str name):
-        """Return the same rows of a child column, for example of a struct."""
+        """Return the rows of this column in a child column, such as a field of a struct."""
         cdef ArrowColumn made = ArrowColumn.__new__(ArrowColumn)
         cdef const ArrowArray *array
         cdef Py_ssize_t piece

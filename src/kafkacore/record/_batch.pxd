@@ -8,14 +8,14 @@ from kafkacore.record.parse cimport RecordFields
 from kafkacore.record._payload cimport Payload
 
 cdef class RecordBatch(BatchHeader):
-    # The batch as received, and its decompressed records. They are the same for an uncompressed batch. Before
-    # the first use `records_at` is NULL.
+    # `source` contains the batch as received, and `records` the decompressed records. For an uncompressed
+    # batch, both are the same object. `records_at` is NULL until the records are first used.
     cdef Payload source
     cdef Payload records
     cdef const uint8_t *records_at
     cdef const uint8_t *records_end
     cdef Py_ssize_t max_decompressed_size
-    # The record at which the last read into columns stopped, and its offset.
+    # Position, offset and index of the record at which the last read into columns stopped.
     cdef const uint8_t *stopped_at
     cdef int64_t stopped_offset
     cdef int32_t stopped_index
@@ -32,7 +32,7 @@ cdef class Record:
     cdef RecordFields fields
     cdef readonly int64_t offset
     cdef readonly int64_t timestamp
-    # End of the record's bytes, which belong to the batch, or to `own` if it is set.
+    # End of the record's bytes. `own` contains the bytes if it is set; otherwise the batch contains them.
     cdef const uint8_t *end
     cdef RecordBatch batch
     cdef bytes own
@@ -49,7 +49,8 @@ cdef class RecordIterator:
     cdef const uint8_t *pos
     cdef int32_t index
     cdef bint are_small
-    # The last two returned records. A loop has released the older one when it requests the next.
+    # The last two records that were returned. When a loop requests the next record, it still holds the newer
+    # record and has released the older record, which can then be reused.
     cdef PyObject *newer
     cdef PyObject *older
 

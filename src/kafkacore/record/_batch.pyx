@@ -46,11 +46,12 @@ cdef extern from "bytes_impl.h":
     Py_ssize_t Py_REFCNT(PyObject *object)
 
 cdef enum:
-    # Average record size in bytes up to which values are copied even if the caller does not read them.
+    # Maximum average record size, in bytes, at which every value is copied in advance, even if the caller
+    # never reads the value.
     SMALL_RECORD = 1024
 
 cdef Py_ssize_t _DEFAULT_MAX_SIZE = _DEFAULT_MAX_DECOMPRESSED_SIZE
-# Indexed by Kafka's number of the timestamp type. The index -1 selects the last entry.
+# The members of TimestampType by Kafka's number of the type. The number -1 selects the last entry.
 cdef list _TIMESTAMP_TYPES = [
     TimestampType.CREATE_TIME, TimestampType.LOG_APPEND_TIME, TimestampType.NO_TIMESTAMP_TYPE,
 ]
@@ -72,7 +73,7 @@ cdef class RecordBatch(BatchHeader):
         raise TypeError("a RecordBatch can be created only by read_batches()")
 
     def __reduce__(self):
-        refuse_copy(self, "it refers to the buffer it was read from; copy the bytes of the batch, "
+        refuse_copy(self, "the batch refers to the buffer that it was read from; copy the bytes, "
                           "buffer[batch.position : batch.position + batch.size_in_bytes]")
 
     cdef int open(self) except -1:
@@ -100,7 +101,7 @@ cdef class RecordBatch(BatchHeader):
         return self._set_records(records, records.data, records.size)
 
     cdef int close(self) except -1:
-        """Release the decompressed records, which must not be in use. The next use decompresses the batch."""
+        """Release the decompressed records, which must not be in use. The next use decompresses again."""
         self.records = None
         self.records_at = self.records_end = self.stopped_at = NULL
         return 0
@@ -150,8 +151,8 @@ cdef class RecordBatch(BatchHeader):
 cdef class Record:
     """A record: its position in the batch. Key, value and headers are created each time they are read.
 
-    The loop over a batch reuses the same objects as long as no other reference to them exists. A record that
-    is kept does not change, and keeps the memory of its batch alive until :meth:`detach`.
+    A loop over a batch reuses a record object if nothing else refers to the object. A record that the caller
+    keeps does not change. Such a record keeps the memory of its batch alive until :meth:`detach` is called.
 
     Attributes
     ----------
@@ -165,7 +166,7 @@ cdef class Record:
         raise TypeError("a Record can be created only by read_batches()")
 
     def __reduce__(self):
-        refuse_copy(self, "it refers to its batch; copy its offset, timestamp, key, value and headers")
+        refuse_copy(self, "a record refers to its batch; copy the offset, timestamp, key, value and headers")
 
     @property
     def timestamp_type(self):
@@ -239,15 +240,16 @@ cdef class Record:
         )
 
 
-# This is a separate class, because a slot belongs to a type: `value` is a slot here and a property of Record.
+# This is a separate class, because `value` is a slot here and a property in Record. One class cannot have
+# both.
 @cython.no_gc
 @cython.final
 cdef class _SmallRecord(Record):
     """A record of a batch with small records.
 
-    Its value is copied when the record is filled. If only the record refers to the previous value's object,
-    that object is reused. Because the value is read as a slot, this early copy is cheaper than creating the
-    value on demand.
+    The value is copied when the record is filled. The copy reuses the ``bytes`` object of the previous value
+    if only the record refers to that object. The interpreter reads the slot without a call, so copying every
+    value is cheaper than creating values on demand.
     """
 
     def __dealloc__(self):
@@ -255,7 +257,7 @@ cdef class _SmallRecord(Record):
 
 
 cdef void _read_value_from_slot() noexcept:
-    """Make `_SmallRecord.value` a member in memory, which the interpreter reads without a call."""
+    """Make `_SmallRecord.value` a slot, which the interpreter reads without a call."""
     cdef _SmallRecord record = _SmallRecord.__new__(_SmallRecord)
     kc_value_member.offset = <char *> &record.filled_value - <char *> <void *> record
     slot = PyDescr_NewMember(<PyTypeObject *> _SmallRecord, &kc_value_member)
@@ -384,9 +386,9 @@ def read_batches(buffer, bint check_crcs=True, Py_ssize_t max_decompressed_size=
     Raises
     ------
     CorruptRecordError
-        A header is invalid or a CRC does not match. A message of format 0 or 1 is converted when it is
-        reached, so corruption in any part of it raises the error then. The iterator does not advance past
-        corrupt data, so its next call raises the error again.
+        A header is invalid or a CRC does not match. A message of format 0 or 1 is converted when the iterator
+        reaches the message, so corruption in any part of the message raises the error then. The iterator does
+        not advance past corrupt data, so its next call raises the error again.
     """
     cdef BatchIterator iterator = BatchIterator.__new__(BatchIterator)
     iterator.payload = Payload(buffer)

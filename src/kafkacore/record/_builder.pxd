@@ -1,18 +1,19 @@
-"""Declare RecordBatchBuilder for Cython callers: the producer's hot path without Python calls."""
+"""Declare RecordBatchBuilder for Cython callers, which append records without Python calls."""
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 
 from kafkacore.record._source cimport RecordSource
 
 cdef class RecordBatchBuilder:
-    # The batch as it grows: space for the header, then the records.
+    # Memory of the batch. It starts with space for the header; the records follow.
     cdef uint8_t *data
     cdef readonly Py_ssize_t size_in_bytes
     # Size of the largest record in bytes.
     cdef readonly Py_ssize_t max_record_size
-    # Bytes of `data` that can be filled without further checks: at most `limit`; 0 when closed.
+    # While the size stays within `capacity`, an append needs no further checks. It is 0 once the batch is
+    # closed.
     cdef Py_ssize_t capacity
-    # Size in bytes at which the batch is full; for a compressed batch more than `batch_size`.
+    # Uncompressed size in bytes at which the batch is full. With compression, it can exceed `batch_size`.
     cdef Py_ssize_t limit
     cdef readonly Py_ssize_t batch_size
     cdef readonly int64_t base_timestamp

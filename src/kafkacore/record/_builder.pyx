@@ -38,8 +38,8 @@ cdef enum:
     # batches.
     FIRST_CAPACITY = 4096
     SMALL_CAPACITY = 65536
-    # Smaller batches keep the GIL for the CRC, which takes some microseconds. Getting the GIL back from a
-    # busy thread takes milliseconds.
+    # Below this size, the CRC is computed with the GIL held. The computation takes some microseconds, but
+    # reacquiring the GIL from a busy thread takes milliseconds.
     SEAL_WITH_GIL = 65536
     # Maximum size of the records before compression; the size of a batch on the wire is an int32.
     MAX_SIZE = MAX_INT32 - 65536
@@ -78,8 +78,8 @@ cdef class RecordBatchBuilder:
     Attributes
     ----------
     size_in_bytes:
-        Current size in bytes with the header: uncompressed while the batch is open, on the wire once it is
-        sealed.
+        Size of the batch in bytes, including the header. It is the uncompressed size while the batch is open,
+        and the size on the wire once the batch is sealed.
     base_timestamp, max_timestamp:
         Milliseconds since the epoch; -1 while the batch is empty.
     """
@@ -88,8 +88,7 @@ cdef class RecordBatchBuilder:
                   timestamp_type=TimestampType.CREATE_TIME, double compression_ratio=1.0):
         if batch_size < 0:
             raise ValueError(f"batch_size must not be negative: {batch_size}")
-        # A Compression is used unchanged, because a call of the enumeration takes as long as appending ten
-        # records.
+        # Calling `Compression` takes as long as appending ten records, so a member is used as it is.
         self.codec = compression if type(compression) is Compression else Compression(compression)
         self.timestamp_type = timestamp_type
         if self.timestamp_type != 0:
@@ -154,7 +153,7 @@ cdef class RecordBatchBuilder:
     cdef int append_bytes(self, int64_t timestamp_ms, const uint8_t *key, Py_ssize_t key_size,
                           const uint8_t *value, Py_ssize_t value_size, const uint8_t *headers,
                           Py_ssize_t headers_size, int32_t header_count) except -2 nogil:
-        """Append a record from memory, as `append` does; a size of -1 is null.
+        """Append a record, whose key and value are in memory. A size of -1 means null.
 
         The headers are already encoded, without their count.
         """
@@ -185,9 +184,10 @@ cdef class RecordBatchBuilder:
     @cython.nonecheck(False)
     cdef Py_ssize_t append_rows(self, RecordSource source, const int32_t *indices, Py_ssize_t start,
                                 Py_ssize_t count, int64_t default_timestamp) except -2 nogil:
-        """Append rows of `source` and return how many fit; at least one fits into an empty batch.
+        """Append rows of `source` and return how many fit. An empty batch accepts at least one row.
 
-        The rows are `indices[start]` and following, or `start` and following if `indices` is NULL.
+        `indices` contains the row numbers, beginning at `indices[start]`. If `indices` is NULL, the rows
+        begin at row `start`.
         """
         cdef const uint8_t *key = NULL
         cdef const uint8_t *value = NULL
@@ -252,7 +252,7 @@ cdef class RecordBatchBuilder:
         return self.append_buffers(timestamp_ms, key, value, headers)
 
     cdef int append_buffers(self, int64_t timestamp_ms, key, value, headers) except -2:
-        """Append a record, as `append` does, with arguments of any kind."""
+        """Append a record, as `append` does. The arguments may have any supported type."""
         cdef Py_buffer key_view, value_view
         cdef bytes encoded = b""
         cdef int32_t header_count = 0
@@ -401,7 +401,7 @@ cdef inline Py_ssize_t _size_of(source) noexcept:
 
 
 cdef int _open_view(source, Py_buffer *view) except -1:
-    """Set `view` to the bytes of `source`, with length -1 for None.
+    """Set `view` to the bytes of `source`. For None, the length is -1.
 
     `bytes`, the common case, needs no buffer protocol.
     """

@@ -1,7 +1,7 @@
 """Decode record batches into Arrow columns, without a Python object or call per record.
 
 A value is copied once, from the fetch response or the decompressed batch into the column. The columns are
-exported by the Arrow C data interface, so that this module does not need pyarrow. The caller skips control
+exported through the Arrow C data interface, so this module does not need pyarrow. The caller skips control
 batches.
 """
 
@@ -62,7 +62,7 @@ cdef class RecordColumns:
         raise TypeError("RecordColumns can be created only by ColumnBuilder.finish()")
 
     def __reduce__(self):
-        refuse_copy(self, "they share memory with their exports; copy pyarrow.record_batch(columns)")
+        refuse_copy(self, "the columns share memory with their exports; copy pyarrow.record_batch(columns)")
 
     def __dealloc__(self):
         if self.columns != NULL:
@@ -140,7 +140,7 @@ cdef void _drop_array(object capsule) noexcept:
 
 @cython.final
 cdef class ColumnBuilder:
-    """A collector of the records of batches as columns. It is not thread-safe: give each thread its own.
+    """Collects the records of batches in columns. A builder is not thread-safe: use one per thread.
 
     Parameters
     ----------
@@ -154,7 +154,8 @@ cdef class ColumnBuilder:
     timezone:
         Name of the time zone of the timestamp column, e.g. ``"UTC"``; ``None`` for none.
     headers_null_when_empty:
-        Whether a record without headers has null, as in Spark's source, instead of an empty list.
+        Whether a record without headers gets null in the headers column, as in Spark's source. Otherwise it
+        gets an empty list.
     max_column_bytes:
         Size in bytes at which a column of keys, values or headers is full; at most 2 GiB, the limit of 32-bit
         offsets.
@@ -220,7 +221,7 @@ cdef class ColumnBuilder:
         return kc_columns_bytes(self.columns)
 
     def __reduce__(self):
-        refuse_copy(self, "it is being filled; copy what finish() returns")
+        refuse_copy(self, "the builder is still being filled; copy the result of finish()")
 
     def append(self, RecordBatch batch not None, int64_t from_offset=0, max_records=None,
                end_offset=None) -> tuple:
@@ -279,7 +280,7 @@ cdef class ColumnBuilder:
     cdef int _append(self, kc_run *run) noexcept nogil:
         """Append all requested records, or none after an error.
 
-        Returns PARSE_OK, KC_NO_MEMORY, or the error in record `run.index`.
+        Returns PARSE_OK, KC_NO_MEMORY, or the parse error of the record with index `run.index`.
         """
         cdef kc_mark mark = kc_columns_mark(self.columns)
         cdef int32_t records = run.record_count - run.index
@@ -300,9 +301,9 @@ cdef class ColumnBuilder:
                    end_offset=None, bint read_committed=False) -> tuple:
         """Append the next batches without the GIL, as long as each can be appended as a whole.
 
-        Such a batch has format 2, is uncompressed, is not a control batch, is valid and fits completely. The
-        method stops before any other batch. ``next(batches)`` and :meth:`append` then
-        handle that batch or raise its error.
+        A batch qualifies if it has format 2, is uncompressed, is not a control batch, is valid and fits
+        completely. The method stops before the first batch that does not qualify. ``next(batches)`` and
+        :meth:`append` then handle that batch or raise its error.
 
         Parameters
         ----------
@@ -369,7 +370,8 @@ cdef class ColumnBuilder:
         """Return the collected columns, and reset the builder."""
         cdef RecordColumns made
         cdef kc_columns *empty
-        # The result is created first, because creating an object may run a finalizer, which may run any code.
+        # Create the result before the builder changes: creating an object may run a finalizer, and a
+        # finalizer may run any code.
         made = RecordColumns.__new__(RecordColumns)
         check_unused(self.busy, self)
         empty = self._empty()

@@ -11,7 +11,7 @@ from kafkacore.structs import Compression
 def encode(values, keys=None, headers=None, timestamps=None, *, int64_t timestamp_ms=-1,
            Py_ssize_t batch_size=1048576, compression=Compression.NONE, compression_level=None,
            double compression_ratio=1.0) -> list:
-    """Encode columns into record batches. Only the collection of Python objects needs the GIL.
+    """Encode columns into record batches. The GIL is held only to read Python objects.
 
     Parameters
     ----------
@@ -26,8 +26,8 @@ def encode(values, keys=None, headers=None, timestamps=None, *, int64_t timestam
     Returns
     -------
     list
-        Read-only memoryviews, one for each batch. Together the batches contain all rows in order. Each has
-        base offset 0, as a producer sends it.
+        Read-only memoryviews, one for each batch. Together the batches contain all rows in order. The base
+        offset of each batch is 0, as in a batch that a producer sends.
 
     Raises
     ------

@@ -1,8 +1,8 @@
 # cython: auto_pickle=False, autotestdict=False
 """Compute the size of compressed data from its framing, before memory is allocated for it.
 
-The codecs' libraries do not offer this, or only with one call per frame. A batch of 1 MiB can have more than
-100,000 frames.
+The libraries of the codecs cannot compute this size, or need one call per frame. A batch of 1 MiB can have
+more than 100,000 frames.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
@@ -43,7 +43,7 @@ cdef const char *XERIAL_MAGIC = header
 
 
 cdef int64_t snappy_elements_size(const uint8_t *at, const uint8_t *end) noexcept nogil:
-    """Return the total size of the elements of a raw block; WRONG_SIZE if one is invalid."""
+    """Return the total size of the elements of a raw block; WRONG_SIZE if an element is invalid."""
     cdef int64_t total = 0
     cdef int64_t size, offset
     cdef int kind, extra
@@ -103,7 +103,7 @@ cdef int64_t xerial_size(const uint8_t *at, const uint8_t *end, bint verifies) n
             total += block
             at += size
         elif end - at >= XERIAL_HEADER_SIZE and memcmp(at, XERIAL_MAGIC, XERIAL_MAGIC_SIZE) == 0:
-            # Concatenated streams have a header each.
+            # The data may be several concatenated streams. Each stream has its own header.
             at += XERIAL_HEADER_SIZE
         else:
             return TRUNCATED
@@ -151,7 +151,7 @@ def snappy_size(const uint8_t[::1] data not None, Py_ssize_t start, int64_t max_
 # ---- zstd --------------------------------------------------------------------------------------------------
 cdef enum:
     ZSTD_MAGIC = 0xFD2FB528
-    # Magic of a skippable frame, whose last four bits may have any value.
+    # Magic number of a skippable frame. The last four bits of the magic number may have any value.
     SKIPPABLE_MAGIC = 0x184D2A50
     SKIPPABLE_HEADER_SIZE = 8
     ZSTD_BLOCK_HEADER_SIZE = 3
@@ -160,7 +160,7 @@ cdef enum:
     NO_CONTENT_SIZE = -1
 
 cdef struct ZstdFrame:
-    # NO_CONTENT_SIZE if the frame states no content size; INT64_MAX if the stated size is larger than that.
+    # NO_CONTENT_SIZE if the frame states no content size; INT64_MAX if the stated size exceeds INT64_MAX.
     int64_t content_size
     uint64_t window_size
 

@@ -1,4 +1,4 @@
-"""Declare the columns of Python objects for `_source`."""
+"""Declare the functions that collect Python objects into columns, for use in `_source`."""
 
 from cpython.buffer cimport Py_buffer
 from libc.stdint cimport int32_t, int64_t
@@ -13,7 +13,8 @@ cdef enum:
     NO_PARTITION = -1
 
 cdef struct HeaderColumns:
-    # The headers of row i are starts[i] to starts[i + 1]; NULL if no row has headers.
+    # Row i has the headers from index starts[i] to before starts[i + 1]. `starts` is NULL if no row has
+    # headers.
     const int64_t *starts
     Column names
     Column values

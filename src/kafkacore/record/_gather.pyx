@@ -35,8 +35,8 @@ cdef class Block:
         block_free(self.data)
 
 
-# Cython would generate code that clears a Py_buffer attribute in a garbage cycle without releasing it. It
-# generates no such code for an array of them.
+# The buffers are in an array, because Cython generates no code that clears an array. For a single Py_buffer
+# attribute, Cython generates code that clears it in a garbage cycle without releasing the buffer.
 @cython.final
 cdef class HeldBuffers:
     """Owner of buffers of Python objects."""

@@ -32,8 +32,8 @@ cdef int8_t _MIN_MAGIC[COMPRESSION_MASK + 1]
 for _code in range(COMPRESSION_MASK + 1):
     if _code != Compression.NONE:
         _MIN_MAGIC[_code] = _CODECS[_code].min_magic if _code in _CODECS else 127
-# The enumeration's members by codec number. `compression` is read once per batch, and a call of the
-# enumeration would take longer than the rest of the property.
+# The members of Compression by codec number. The property `compression` is read for each batch. Calling
+# `Compression(number)` would take longer than the rest of the property.
 cdef list _COMPRESSIONS = [
     Compression(code) if code in _CODECS or code == Compression.NONE else None
     for code in range(COMPRESSION_MASK + 1)
@@ -105,7 +105,7 @@ cdef class BatchHeader:
         )
 
     cdef int fill(self, const uint8_t *data, Py_ssize_t position) except -1:
-        """Read the fields. `whole_batch_size` has checked that all bytes of the batch are there."""
+        """Read the fields. The caller has checked that the batch is complete (`whole_batch_size`)."""
         cdef const uint8_t *at = data + position
         self.position = position
         # The addition needs 64 bits: `walk_headers` also reads the headers of incomplete batches, and their

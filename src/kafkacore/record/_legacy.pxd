@@ -7,7 +7,7 @@ from kafkacore.record._payload cimport Payload
 
 cdef struct Message:
     int64_t offset
-    # -1 in format 0.
+    # -1 in format 0, which has no timestamps.
     int64_t timestamp
     # -1 for null.
     int32_t key_size

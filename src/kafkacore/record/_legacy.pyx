@@ -5,8 +5,8 @@ format 0 the messages of a set have absolute offsets. In format 1 their offsets 
 the set, and the wrapper has the absolute offset of the last message.
 
 The conversion lets the code for format 2 read the records. Old logs are rare, and the copy costs little
-compared to the decompression. The rules are those of Kafka's ``AbstractLegacyRecordBatch``, except that Kafka
-accepts a truncated set and decreasing offsets.
+compared to the decompression. The rules are those of Kafka's ``AbstractLegacyRecordBatch``, with two
+exceptions: this module rejects a truncated set and decreasing offsets.
 """
 
 cimport cython
@@ -50,7 +50,7 @@ cdef inline int _read_sized(const uint8_t **pos, const uint8_t *end, const uint8
 
 cdef const char *_read_message(const uint8_t *at, Py_ssize_t left, Message *out,
                                Py_ssize_t *size) noexcept nogil:
-    """Read the message at `at` and check it except for its CRC. Returns the error, or NULL."""
+    """Read the message at `at` and check everything except the CRC. Returns the error, or NULL."""
     cdef const uint8_t *pos
     cdef const uint8_t *end
     cdef int64_t length
@@ -83,7 +83,7 @@ cdef const char *_read_message(const uint8_t *at, Py_ssize_t left, Message *out,
 
 @cython.final
 cdef class _Rewriter:
-    """Converts one set of messages in two passes: check and measure, then write."""
+    """Converts one set of messages in two passes. The first checks and measures; the second writes."""
     cdef BatchHeader header
     cdef const uint8_t *start
     cdef const uint8_t *end
@@ -182,7 +182,7 @@ cdef inline uint8_t *_store_sized(uint8_t *out, const uint8_t *data, int32_t siz
 
 
 cdef Payload unpack(BatchHeader header, Payload payload, bint check_crcs, Py_ssize_t max_decompressed_size):
-    """Return the records of the message of ``header`` in format 2, and set the header's offsets and count.
+    """Convert the message of ``header`` to records of format 2, and set the header's offsets and count.
 
     Raises
     ------

@@ -1,8 +1,8 @@
 """Build messages of format 0 and 1, which clients before Kafka 0.11 read.
 
-Without compression each record is a separate message; with compression one message wraps the set. These
-formats have neither record headers nor producer ids. The decisions follow Kafka's ``MemoryRecordsBuilder``,
-and for down-conversion its ``RecordsUtil``.
+Without compression, each record is a separate message. With compression, one message wraps all records. These
+formats have neither record headers nor producer ids. The builder behaves like Kafka's
+``MemoryRecordsBuilder``, and down-conversion like Kafka's ``RecordsUtil``.
 """
 
 cimport cython
@@ -49,7 +49,7 @@ cdef int _LZ4 = Compression.LZ4
 
 
 cdef int _check_codec(int codec, int magic) except -1:
-    """Raise an error if message format ``magic`` does not support the codec, such as zstd (KIP-110)."""
+    """Raise an error if format ``magic`` does not support the codec. zstd needs format 2 (KIP-110)."""
     found = _CODECS.get(codec)
     if found is not None and magic < <int> found.min_magic:
         raise UnsupportedCompressionTypeError(
@@ -152,7 +152,7 @@ cdef class LegacyBatchBuilder:
 
     cdef int put_next(self, int64_t offset, int64_t timestamp_ms, const uint8_t *key, Py_ssize_t key_size,
                       const uint8_t *value, Py_ssize_t value_size) except -1:
-        """Append a record for a caller that has set `in_use`; the checksum may release the GIL."""
+        """Append a record. The checksum may release the GIL, so the caller must have set `in_use`."""
         if self.is_closed:
             raise IllegalStateError("the builder is already closed")
         if self.record_count > 0 and offset <= self.last_offset:
@@ -256,9 +256,9 @@ def down_convert(buffer, int to_magic, int64_t first_offset=0,
     """Convert the batches in ``buffer`` for a client that supports message formats up to ``to_magic``.
 
     Record headers and control batches are left out. A batch of format ``to_magic`` or older stays unchanged;
-    a converted batch keeps its codec. Uncompressed messages before ``first_offset`` are left out too: in the
-    old formats each is a batch of its own, and a fetch begins with the batch that contains the offset. Some
-    versions of librdkafka rely on this.
+    a converted batch keeps its codec. Uncompressed messages before ``first_offset`` are left out too. In the
+    old formats, each such message is a batch of its own, and the response to a fetch begins with the batch
+    that contains the requested offset. Some versions of librdkafka rely on this.
 
     Parameters
     ----------
@@ -288,7 +288,7 @@ def down_convert_some(buffer, int to_magic, int64_t first_offset=0,
                       int64_t max_plain_bytes=INT64_MAX) -> tuple:
     """Convert batches as :func:`down_convert` does, up to a size.
 
-    The conversion stops after the batch with which the total decompressed size reaches ``max_plain_bytes``.
+    The conversion stops once the batches read have a total decompressed size of ``max_plain_bytes`` or more.
 
     Returns
     -------

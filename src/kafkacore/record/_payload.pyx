@@ -1,18 +1,19 @@
 """Hold the memory from which records are read.
 
-Batches of one fetch response share a Payload; a decompressed batch has its own.
+All batches of one fetch response share a Payload. A decompressed batch has a Payload of its own.
 """
 
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 
 
-# The garbage collector would clear the Py_buffer without releasing it. Because the collector does not track a
-# Payload, it never clears the owner of the buffer while the Payload refers to it.
+# With garbage collection, Cython's generated code would clear the Py_buffer without releasing it. The
+# collector does not track a Payload, so it never clears the buffer's owner while a Payload refers to the
+# owner.
 @cython.no_gc
 @cython.final
 cdef class Payload:
-    """The bytes of ``buffer``. Its size cannot change while this object exists."""
+    """The bytes of ``buffer``. The size of the buffer cannot change while this object exists."""
 
     def __cinit__(self, buffer):
         PyObject_GetBuffer(buffer, &self.view, PyBUF_SIMPLE)

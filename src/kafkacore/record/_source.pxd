@@ -17,7 +17,7 @@ cdef class RecordSource:
     cdef Column keys
     cdef Column values
     cdef HeaderColumns headers
-    # NULL if the column is missing.
+    # `timestamps` and `partitions` are NULL if their column is missing.
     cdef const int64_t *timestamps
     cdef const int32_t *partitions
     # The objects that own the memory of the columns.

@@ -65,7 +65,7 @@ cdef class RecordSource:
         return self.row_count
 
     def __reduce__(self):
-        refuse_copy(self, "it refers to the columns it was created from; copy those")
+        refuse_copy(self, "a RecordSource refers to the columns that it was created from; copy the columns")
 
     @staticmethod
     def from_arrow(table, *, str value="value", str key="key", str headers="headers",

@@ -48,8 +48,8 @@ cdef struct Scan:
 cdef int scan_to_rejected(RecordBatch batch, Scan *walk) noexcept nogil:
     """Check the records from `walk.index` on; their offset deltas must be 0, 1, 2 and so on.
 
-    Returns REJECTED after each of the first `max_rejected` records that the topic rejects. The rejected
-    record is the one before `walk.index`. Further rejected records are only counted.
+    Returns REJECTED after each of the first `max_rejected` records that the topic rejects. `walk.index` is
+    then the index of the record after the rejected record. Further rejected records are only counted.
     """
     cdef RecordFields fields
     cdef int error

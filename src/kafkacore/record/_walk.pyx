@@ -1,7 +1,8 @@
 # cython: auto_pickle=False, autotestdict=False
 """Read the headers of consecutive batches of a file, of any format, without their records.
 
-A chunk needs to contain only the header of its last batch, so that large batches can be skipped unread.
+Of the last batch in a chunk, only the header must be present, so the caller can skip the records of large
+batches.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t

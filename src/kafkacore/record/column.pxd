@@ -1,7 +1,7 @@
 """A column of bytes in memory owned by another object, and the function that reads a row without the GIL.
 
-One inlined function reads all layouts; within a loop the layout does not change, so its branches are
-predicted.
+One inlined function reads all layouts. The layout does not change within a loop, so the processor predicts
+the branches on the layout.
 """
 
 from cpython.object cimport PyObject
@@ -17,14 +17,14 @@ cdef enum:
     COLUMN_NULLS
     # `rows` are PyObject*: bytes or None.
     COLUMN_OBJECTS
-    # `rows` are Span.
+    # `rows` are of type Span.
     COLUMN_SPANS
-    # `rows` are int32 (int64) offsets into `data`, one more than there are rows.
+    # `rows` are offsets into `data`, of type int32 or int64. Row i is from offset i to before offset i + 1.
     COLUMN_OFFSETS_32
     COLUMN_OFFSETS_64
     # Row i is the `width` bytes of `data` at i * width.
     COLUMN_FIXED
-    # `rows` are View, into themselves or one of `buffers`.
+    # `rows` are of type View. A value is in its View or in one of `buffers`.
     COLUMN_VIEWS
 
     VIEW_INLINE_SIZE = 12

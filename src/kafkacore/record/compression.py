@@ -1,10 +1,10 @@
 """Compress and decompress record batches, in the framing that Kafka's Java client writes.
 
-The time grows linearly with the size of input plus output: the rest of the input is not passed to a library
-again for each frame. The memory is limited before it is allocated. A decompressed size that the data states
-is trusted up to eight times the size of the input. Data that states a larger size is decompressed as a
-stream. For a snappy block, the sizes of its elements are added up first. Every exception of a library becomes
-``CorruptRecordError``. All libraries release the GIL; ``bench/micro/codecs.py`` measures them.
+Compression and decompression take time proportional to the size of input plus output. Memory is limited
+before it is allocated. A decompressed size that the data states is trusted up to eight times the size of the
+input. Data that states a larger size is decompressed as a stream. For a snappy block, the sizes of its
+elements are added up first. Exceptions of the libraries are raised as ``CorruptRecordError``. All libraries
+release the GIL; ``bench/micro/codecs.py`` measures them.
 
 - lz4: Kafka's Java client reads only frames of independent blocks. Blocks of 256 KiB compress text as well as
   Java's 64 KiB, and take half the time on data that hardly compresses.
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 #: Default limit on the size of a decompressed batch, in bytes.
 DEFAULT_MAX_DECOMPRESSED_SIZE = 64 * 1024 * 1024
 
-# Streams are decompressed in pieces. Most batches fit in the first piece. A codec may need twice the memory
-# of a piece to create the piece. Memory beyond the first piece is allocated only for data that was
+# Streams are decompressed in pieces. Most batches fit in the first piece. While a codec creates a piece, it
+# may need memory of twice the piece's size. Further memory is allocated only for data that has been
 # decompressed, whatever size the batch states.
 _MIN_PIECE = 128 * 1024
 _MAX_PIECE = 1024 * 1024
@@ -80,8 +80,8 @@ class Codec(NamedTuple):
     min_produce_version, min_fetch_version:
         First versions of the Produce and Fetch requests that allow the codec.
     write_cost, write_cost_at_level:
-        Time to compress a byte as a multiple of the time to read an uncompressed byte, at the default level
-        and at the slowest level.
+        Time to compress one byte, as a multiple of the time to read one uncompressed byte: at the default
+        level, and at the slowest level.
     """
 
     id: Compression
@@ -144,7 +144,7 @@ class _Limited:
             self._first = b""
             self._all += piece
         else:
-            # Growing the array in place avoids holding all pieces twice at the end, as joining a list would.
+            # The array grows in place. Joining a list of pieces would need the memory of all pieces twice.
             self._all += piece
 
     def joined(self) -> Buffer:
@@ -160,7 +160,8 @@ def _too_large(max_size: int) -> DecompressedTooLargeError:
 # ---- gzip --------------------------------------------------------------------------------------------------
 _GZIP_WINDOW = 16 + zlib.MAX_WBITS  # 16: with a gzip header, not zlib's
 # Minimum and maximum number of bytes given to zlib at once. At the end of a member, zlib copies the bytes
-# that it has not used. The next member may be short, so its first call gives zlib the minimum.
+# that it was given and has not used. The next member may be short, so the first call for a member gives zlib
+# the minimum.
 _MIN_GZIP_WINDOW = 256
 _MAX_GZIP_WINDOW = 256 * 1024
 
@@ -178,7 +179,8 @@ def _decompress_gzip(data: memoryview, max_size: int) -> Buffer:
         while not member.eof:
             fed = data[at : at + window]
             piece = member.decompress(fed, out.next_size())
-            # At the end of a member unconsumed_tail may still have the value of the previous call.
+            # At the end of a member, unconsumed_tail is not valid: it may still have the value of the
+            # previous call.
             left = member.unused_data if member.eof else member.unconsumed_tail
             taken = len(fed) - len(left)
             at += taken
@@ -248,8 +250,8 @@ _LZ4_SMALL = 64 * 1024
 
 
 def _compress_lz4(data: Buffer, level: int | None) -> Buffer:
-    # Kafka's Java client can read only independent blocks. Blocks of 256 KiB compress as well as its own 64
-    # KiB, and in half the time where the data hardly compresses.
+    # Kafka's Java client can read only independent blocks. Blocks of 256 KiB compress as well as Java's
+    # blocks of 64 KiB. Data that hardly compresses takes half the time.
     size = memoryview(data).nbytes
     compressed: bytes = lz4.frame.compress(
         data,
@@ -299,9 +301,9 @@ def _zstd_default_parameters() -> zstandard.ZstdCompressionParameters:
     """Return the parameters of level 3, Kafka's default, with tables of a quarter of the size.
 
     The level's own tables (768 KiB) evict everything else from the processor's second-level cache. With the
-    smaller ones a batch of a megabyte takes a tenth to a quarter less time. The compressed size differs by a
-    percent or two in either direction. In the worst case, when the only repetitions are half a megabyte
-    apart, it is a tenth larger.
+    smaller tables, compressing a batch of a megabyte takes a tenth to a quarter less time. The compressed
+    size differs by a percent or two in either direction. The worst case is data whose only repetitions are
+    half a megabyte apart: the compressed size is then a tenth larger.
     """
     return zstandard.ZstdCompressionParameters.from_level(3, hash_log=15, chain_log=14)
 
@@ -324,8 +326,8 @@ def _decompress_zstd(data: memoryview, max_size: int) -> Buffer:
         raise _too_large(max_size)
     if is_one_frame and 0 <= content_size <= max(_MIN_PIECE, len(data) * _PIECE_PER_COMPRESSED_BYTE):
         return _zstd.decompressor.decompress(data)
-    # Data of Kafka's Java client is decompressed here: the client streams its data, so its frames have no
-    # content size.
+    # Data that Kafka's Java client compressed is decompressed below. That client compresses a stream, so its
+    # frames do not state a content size.
     is_kept = largest_window <= _LARGEST_WINDOW_KEPT
     out = _Limited(len(data), max_size)
     decompressor = _zstd.decompressor if is_kept else zstandard.ZstdDecompressor()

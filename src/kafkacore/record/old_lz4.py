@@ -1,7 +1,8 @@
 """Convert LZ4 frames of message format 0, whose header checksum is wrong, to valid frames and back.
 
-Kafka's clients computed that checksum over the frame's magic too. It could not be corrected without breaking
-the other clients (KAFKA-3160). Kafka's ``KafkaLZ4BlockInputStream`` does not verify it for format 0.
+Kafka's clients computed the header checksum over the frame's magic number too. The error could not be
+corrected without breaking other clients (KAFKA-3160). For format 0, Kafka's ``KafkaLZ4BlockInputStream`` does
+not verify the checksum.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ def _rotated(value: int, bits: int) -> int:
 
 
 def xxhash32(data: bytes) -> int:
-    """Compute XXH32 with seed 0 of fewer than 16 bytes; a descriptor has at most 14."""
-    assert len(data) < 16, "longer input needs the hashing by stripes"
+    """Compute XXH32 with seed 0. The data must be shorter than 16 bytes; a descriptor has at most 14."""
+    assert len(data) < 16, "XXH32 of 16 bytes or more is not implemented"
     first, second, third, fourth, fifth = _PRIMES
     value = fifth + len(data)
     words = len(data) // 4 * 4

@@ -1,7 +1,7 @@
 """Parse one record of a batch in memory, without a Python object.
 
-All loops over records use this. It checks the whole record with its headers before it returns. The functions
-are in C because the loop over columns is.
+All loops over records use `parse_record`, which checks the whole record including its headers. The functions
+are written in C because the loop that fills columns is written in C.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
@@ -30,7 +30,7 @@ cdef extern from "parse_impl.h":
         const uint8_t *value
         const uint8_t *headers
 
-    # Read a header; its key must not be null. Returns 0, or -1.
+    # Read a header, whose key must not be null. Returns 0, or -1 if the header is invalid.
     int read_header "kc_read_header"(const uint8_t **pos, const uint8_t *end, const uint8_t **key,
                                      int32_t *key_size, const uint8_t **value,
                                      int32_t *value_size) noexcept nogil

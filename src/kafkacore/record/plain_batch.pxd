@@ -45,7 +45,7 @@ cdef inline Py_ssize_t plain_batch(PlainBatches *all_of, kc_run *run) noexcept n
     run.base_offset = load_int64(at + BASE_OFFSET_AT)
     run.last_offset_delta = load_int32(at + LAST_OFFSET_DELTA_AT)
     run.record_count = load_int32(at + RECORD_COUNT_AT)
-    # The conditions of BatchHeader.check(), and the limits of the request.
+    # Check the conditions of BatchHeader.check() and the limits of the request.
     if (attributes & refused or run.base_offset < 0 or run.last_offset_delta < 0
             or run.base_offset > INT64_MAX - 1 - run.last_offset_delta
             or run.record_count < 0 or run.record_count > <int64_t> run.last_offset_delta + 1

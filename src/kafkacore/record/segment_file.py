@@ -1,11 +1,13 @@
 """Read the batches of a log segment file, a chunk at a time, and continue after damage.
 
-The file is read at positions and not mapped into memory. That is equally fast and works for remote storage.
-If a live broker truncates the file, the reader sees the end of the file instead of SIGBUS.
+The file is read with positional reads instead of a memory map, which is equally fast and also works for
+remote storage. If a running broker truncates the file, a read returns the end of the file. With a memory map,
+the process would get SIGBUS.
 
 After damage, reading continues at the next batch whose header and CRC are valid and whose offset is not below
-the offsets already read. The value of a record may contain a batch, too. If a producer created it, its offset
-is 0, which is too low once a batch has been read.
+the offsets already read. The value of a record may itself contain a batch, which must not be taken for a
+batch of the log. A batch from a producer has offset 0, which is too low once a batch of the log has been
+read.
 
 A file that ends within a batch or in zeros was copied while a broker wrote to it.
 """
@@ -37,7 +39,8 @@ _FIRST_BYTES = 1 << 10
 #: Maximum size of a batch in bytes. Kafka's own limit (max.message.bytes) is 1 MiB unless it is raised.
 MAX_BATCH_BYTES = 1 << 28
 
-#: Average batch size in bytes from which headers are read one by one, without the records between them.
+#: If the average batch size in bytes is at least this, headers are read one by one, without the records
+#: between them.
 _LARGE_BATCH_BYTES = 1 << 13
 _HEADERS_CHUNK_BYTES = 1 << 16
 
@@ -107,8 +110,8 @@ class SegmentFile:
         #: Minimum offset of the next batch. A caller that takes batches from :attr:`batches` must update it.
         self.next_offset = 0
         self._chunk_at = start
-        #: Batches of the current chunk. A caller may take some of them; :meth:`next_batch` returns the
-        #: others.
+        #: Batches of the current chunk. A caller may take batches from this iterator; :meth:`next_batch`
+        #: returns the remaining batches.
         self.batches = read_batches(b"")
 
     def resume_at(self, position: int) -> None:
@@ -224,7 +227,7 @@ class SegmentFile:
         return bool(headers) or self._is_zeros(position)
 
     def _is_unwritten(self) -> bool:
-        """Return whether the rest of the file is zeros, with which a broker may preallocate the file."""
+        """Return whether the rest of the file contains only zeros. A broker may have preallocated it."""
         return self._end == self._size and self._is_zeros(self.position)
 
     def _is_zeros(self, position: int) -> bool:
@@ -253,7 +256,7 @@ def read_headers(read: ReadAt, size: int, start: int = 0) -> Iterator[BatchHeade
     Parameters
     ----------
     read, size:
-        As for :class:`SegmentFile`. Only the headers of large batches are read.
+        As for :class:`SegmentFile`. The records of large batches are not read.
     start:
         Position at which a batch starts.
     """

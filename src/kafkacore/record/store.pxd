@@ -38,13 +38,13 @@ cdef inline uint8_t *store_record(uint8_t *at, int64_t timestamp_delta, int32_t 
                                   const uint8_t *key, Py_ssize_t key_size, const uint8_t *value,
                                   Py_ssize_t value_size, Py_ssize_t headers_size,
                                   int32_t header_count) noexcept nogil:
-    """Write a record up to the count of its headers, and return the position of the headers."""
+    """Write a record up to and including its header count, and return the position for the headers."""
     cdef Py_ssize_t payload = max(key_size, 0) + max(value_size, 0) + headers_size
     cdef uint8_t *length_at = at
     cdef uint8_t *body
     cdef Py_ssize_t length
-    # The payload size usually determines how many bytes the length field takes. Then the length is written
-    # last, and the record is not measured beforehand.
+    # The payload size usually determines how many bytes the length field takes. In that case, the length is
+    # written last, and the size of the record need not be computed beforehand.
     if payload < 64 - MAX_FIELDS_OVERHEAD:
         body = at + 1
     elif payload >= 64 and payload < 8192 - MAX_FIELDS_OVERHEAD:
@@ -65,7 +65,7 @@ cdef inline uint8_t *store_record(uint8_t *at, int64_t timestamp_delta, int32_t 
 
 
 cdef inline int append_field(bytearray to, data) except -1:
-    """Append the size of ``data`` and ``data``, the name or value of a header; it is bytes or None."""
+    """Append a header's name or value: its size, then its bytes. ``data`` is bytes or None."""
     cdef uint8_t size[MAX_VARINT_SIZE]
     cdef Py_ssize_t width
     if data is None:

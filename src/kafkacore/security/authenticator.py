@@ -1,8 +1,8 @@
 """The interface between a network channel and the code that authenticates its peer.
 
-An authenticator belongs to one connection and is used only on the network thread. It does no I/O: the channel
-gives it the payloads of received frames, without their size, and sends the frames that it returns. It must
-copy any part of a payload that it keeps.
+An authenticator belongs to one connection and is used only on the network thread. An authenticator does no
+I/O: the channel passes it the payload of each received frame, without the size field, and sends the frames
+that the authenticator returns. An authenticator must copy any part of a payload that it keeps.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from kafkacore.errors import IllegalSaslStateError
 from kafkacore.security.principal import ANONYMOUS, KafkaPrincipal
 
-#: A frame to send: the pieces of its payload, without its size.
+#: A frame to send: the pieces of its payload, without the size field.
 Pieces = Sequence[bytes | memoryview]
 
 
@@ -37,7 +37,7 @@ class Authenticator:
         Maximum size of a frame that is received before authentication is complete, in bytes.
     failure_delay_ms:
         How long the channel waits after a failed authentication before it sends ``error.answer`` and closes
-        the connection, in milliseconds. It reads nothing meanwhile.
+        the connection, in milliseconds. The channel reads nothing during this time.
     """
 
     is_complete: bool = True

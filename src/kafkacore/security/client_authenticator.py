@@ -1,4 +1,4 @@
-"""SASL authentication of a client by Kafka's requests (KIP-43, KIP-152, KIP-368).
+"""SASL authentication of a client, in Kafka requests (KIP-43, KIP-152, KIP-368).
 
 The client sends ApiVersions, SaslHandshake, and SaslAuthenticate until the exchange is complete. It uses only
 the configured mechanism and SaslHandshake version 1, so brokers must be 1.0 or newer. Kafka's class is
@@ -34,11 +34,11 @@ from kafkacore.text import shown
 
 logger = logging.getLogger(__name__)
 
-#: Correlation ids that only the requests of this module use. They distinguish its responses from those of
-#: requests that were sent before a re-authentication.
+#: Correlation ids that only the requests of this module use. They distinguish the responses to these requests
+#: from responses to requests that the client sent before a re-authentication.
 CORRELATION_IDS: Final = range(2**31 - 8, 2**31)
 _OTHER_PORT: Final = "use a port of a SASL listener, or security_protocol='PLAINTEXT' or 'SSL'"
-#: First SaslHandshake version after which tokens are sent in SaslAuthenticate requests.
+#: First version of SaslHandshake after which the client sends its tokens in SaslAuthenticate requests.
 _HANDSHAKE_VERSION: Final = 1
 #: Fraction of the session's lifetime after which a client re-authenticates, and the largest random fraction
 #: to add, so that clients do not re-authenticate at the same time.
@@ -81,7 +81,7 @@ class SaslClientAuthenticator(Authenticator):
 
     def begin(self) -> Pieces:
         self._state = _State.API_VERSIONS
-        # Every broker supports version 0.
+        # Every broker supports ApiVersions version 0.
         return self._request(ApiVersionsRequest(), 0)
 
     def begin_reauthentication(self, payload: memoryview | None) -> Pieces:
@@ -94,7 +94,7 @@ class SaslClientAuthenticator(Authenticator):
     def expects(self, payload: memoryview) -> bool:
         if self.is_complete:
             return False
-        # A frame too short for a correlation id is malformed: receive() reports it.
+        # A frame that is too short for a correlation id is malformed. receive() reports the error.
         is_ours = len(payload) < 4 or int.from_bytes(payload[:4]) in CORRELATION_IDS
         return not self._is_reauthentication or is_ours
 
@@ -139,8 +139,8 @@ class SaslClientAuthenticator(Authenticator):
         authenticate_version = highest.get(ApiKey.SASL_AUTHENTICATE, -1)
         if highest[ApiKey.SASL_HANDSHAKE] < _HANDSHAKE_VERSION or authenticate_version < 0:
             raise UnsupportedSaslMechanismError(
-                "the broker is older than 1.0, and kafkacore does not support its form of SASL: upgrade the "
-                "broker"
+                "the broker is older than 1.0, and kafkacore does not support the form of SASL that such "
+                "brokers use: upgrade the broker"
             )
         self._authenticate_version = min(authenticate_version, SaslAuthenticateRequest.MAX_VERSION)
         return self._handshake()
@@ -160,7 +160,7 @@ class SaslClientAuthenticator(Authenticator):
             if self._is_reauthentication:
                 raise IllegalSaslStateError(
                     "the broker rejected the re-authentication: it does not allow re-authentication, "
-                    "or not so soon after the last one"
+                    "or requires more time between two authentications"
                 )
             raise IllegalSaslStateError(f"the broker does not expect SASL on this port: {_OTHER_PORT}")
         if response.error_code:
@@ -195,7 +195,7 @@ class SaslClientAuthenticator(Authenticator):
         message = shown(response.error_message or for_code(response.error_code).message)
         user = f" of user {shown(self._config.username)}" if self._config.username else ""
         challenge = self._mechanism.refusal if self._mechanism is not None else ""
-        message += f" (its last challenge was {challenge})" if challenge else ""
+        message += f" (the broker's last challenge was {challenge})" if challenge else ""
         text = f"the broker rejected the {self._config.mechanism} authentication{user}: {message}"
         kind = for_code(response.error_code)
         if issubclass(kind, AuthenticationFailedError):

@@ -61,7 +61,8 @@ class HttpsOptions:
     connect_timeout_ms, read_timeout_ms:
         How long connecting may take, and how long to wait for the response, in milliseconds.
     cafile:
-        PEM file with the certificates of trusted authorities; ``None`` for those of the system.
+        PEM file with the certificates of trusted authorities; ``None`` for the authorities that the system
+        trusts.
     proxy:
         Proxy through which to connect; ``None`` for a direct connection.
     """
@@ -214,7 +215,8 @@ class _Connection(http.client.HTTPSConnection):
     """An HTTPS connection that checks each resolved address before it connects to that address.
 
     Checking the host name beforehand is not enough, because it may resolve to another address later. If a
-    proxy resolves the name, the address is not known and only its certificate is checked.
+    proxy resolves the name, the client does not know the address and checks only the certificate of the
+    server.
     """
 
     def __init__(self, host: str, port: int, options: HttpsOptions) -> None:
@@ -266,10 +268,10 @@ class _Connection(http.client.HTTPSConnection):
 
 
 def refuse_address(host: str, address: str) -> None:
-    """Raise :class:`OSError` if ``address`` cannot be that of an identity provider.
+    """Raise :class:`OSError` if ``address`` cannot belong to an identity provider.
 
-    Link-local addresses are refused because clouds serve the credentials of a machine there. Addresses of
-    this machine are refused unless ``host`` is ``localhost`` or such an address.
+    Link-local addresses are refused because clouds serve the credentials of a machine at such an address.
+    Loopback addresses are refused unless ``host`` is ``localhost`` or a loopback address.
     """
     ip = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(ip, ipaddress.IPv6Address) and ip.ipv4_mapped is not None:

@@ -1,6 +1,6 @@
 """Translation of the security settings of Kafka's Java clients, ``ssl.*`` and ``sasl.*``.
 
-The result is the arguments of kafkacore's clients. Login modules are recognized by name: a class that a
+The settings become arguments of kafkacore's clients. Login modules are recognized by name: a class that a
 configuration names is never loaded (CVE-2025-27818). librdkafka's names of the same settings are accepted,
 too.
 """
@@ -39,8 +39,8 @@ _WITHOUT_EFFECT: Final = frozenset(
         "ssl.truststore.password",
     }
 )  # fmt: skip
-#: Settings whose value is a Java class, each with the classes that may be ignored because kafkacore has their
-#: function built in. The names of the classes are without their packages.
+#: Settings whose value is the name of a Java class. For each setting, the listed classes are accepted and
+#: ignored, because kafkacore has the same function built in. The list omits the packages of the classes.
 _CLASSES: Final[Mapping[str, tuple[str, ...]]] = {
     "sasl.client.callback.handler.class": ("IAMClientCallbackHandler",),
     "sasl.login.callback.handler.class": ("OAuthBearerLoginCallbackHandler",),
@@ -63,7 +63,8 @@ class _Module(NamedTuple):
 
 
 _PASSWORDS: Final = {"username": "sasl_plain_username", "password": "sasl_plain_password"}
-#: Options that Java's Kerberos needs and the system's Kerberos library does not. They are ignored.
+#: Options for Java's Kerberos implementation that the system's Kerberos library does not need. They are
+#: ignored.
 _KERBEROS_OPTIONS: Final = ("debug", "doNotPrompt", "renewTicket", "storeKey", "useKeyTab", "useTicketCache")
 _SUBJECT: Final = "unsecuredLoginStringClaim_sub"
 _MODULES: Final = {
@@ -182,8 +183,8 @@ class _Translation:
             if text and text.rpartition(".")[2] not in known:
                 raise self._refusal(
                     name,
-                    "names a Java class, and kafkacore loads none: leave it out, or pass a Python object to "
-                    "the client instead",
+                    "names a Java class, and kafkacore loads no Java classes: remove the setting, or pass a "
+                    "Python object to the client instead",
                 )
 
     def _jaas(self) -> None:
@@ -268,7 +269,7 @@ class _Translation:
             return
         if kind is None:
             raise self._refusal(
-                name, f"is missing, which means JKS: set it to PEM if the store is in that format. {_TO_PEM}"
+                name, f"is missing, which means JKS: set it to PEM if the store is a PEM file. {_TO_PEM}"
             )
         raise self._refusal(name, f"must be PEM. {_TO_PEM}")
 
@@ -290,8 +291,8 @@ class _Translation:
             if "_WITH_" in suites or "," in suites:
                 raise self._refusal(
                     "ssl.cipher.suites",
-                    f"has Java's names: use {self._prefix}ssl.ciphers with OpenSSL's names, separated by "
-                    f"colons",
+                    f"contains Java's names of cipher suites: use {self._prefix}ssl.ciphers with OpenSSL's "
+                    f"names, separated by colons",
                 )
             self._arguments["ssl_ciphers"] = suites
 
@@ -310,5 +311,5 @@ def _unknown_option(name: str, option: str, module: _Module) -> str:
 
 @functools.cache
 def _unsecured(subject: str) -> UnsecuredTokenProvider:
-    """Return the token provider of ``subject``, always the same object, so that equal settings stay equal."""
+    """Return the token provider of ``subject``. It is cached, so that equal settings compare equal."""
     return UnsecuredTokenProvider(subject)

@@ -127,8 +127,9 @@ def _listed(variable: str) -> list[str]:
 def _allowed_file(place: str, name: str, process: str) -> Path:
     """Return the real path of a file that the operator has allowed.
 
-    The caller opens the returned path, which contains no symbolic links at the time of this check. If a link
-    is created or changed later, it can lead out of an allowed folder only if the link is inside that folder.
+    The caller opens the returned path, which contains no symbolic links at the time of this check. A link
+    that is created or changed later can lead out of an allowed folder only if the link itself is inside that
+    folder.
     """
     # realpath() rejects a null byte with a ValueError.
     real = Path(os.path.realpath(place.replace("\0", "?")))

@@ -561,6 +561,6 @@ def test_client_tells_what_the_broker_said_of_the_token_before_it_said_no_more()
             frame = client.receive(memoryview(b"".join(answer)))
 
     with pytest.raises(
-        SaslAuthenticationFailedError, match=r"not valid.*its last challenge was .*invalid_token"
+        SaslAuthenticationFailedError, match=r"not valid.*the broker's last challenge was .*invalid_token"
     ):
         talk(client.begin())

@@ -136,7 +136,7 @@ def test_what_only_java_needs_is_without_effect():
         ({"ssl.keystore.type": "PKCS12", "ssl.keystore.location": "k"}, "openssl pkcs12 -in store.p12"),
         ({"ssl.keystore.password": MARK}, "use x.ssl.key.password instead"),
         ({"ssl.keystore.key": MARK}, "must be given together"),
-        ({"ssl.engine.factory.class": "com.evil.Engine"}, "names a Java class, and kafkacore loads none"),
+        ({"ssl.engine.factory.class": "com.evil.Engine"}, "names a Java class, and kafkacore loads no Java"),
         ({"sasl.login.class": "com.evil.Login"}, "names a Java class"),
         ({"ssl.endpoint.identification.algorithm": "ldaps"}, "must be https, or empty"),
         ({"ssl.enabled.protocols": "TLSv1.1"}, "must contain TLSv1.2 or TLSv1.3"),

@@ -32,7 +32,7 @@ OFFER: Final = bytes([NO_LAYER, 0, 0, 0])
 
 
 def answer_to_offer(offer: bytes, authorization_id: str) -> bytes:
-    """Return the client's choice among the layers that the server offers."""
+    """Return the client's answer to the security layers that the server offers."""
     if len(offer) != 4 or not offer[0] & NO_LAYER:
         raise SaslAuthenticationFailedError(
             "the broker requires a SASL security layer, which Kafka's protocol does not support"
@@ -61,8 +61,8 @@ _RETRIABLE_ERRORS: Final = frozenset({2529639068, 2529638972})
 class KerberosLogin:
     """The Kerberos credentials that all authentications of one client share.
 
-    With ``sasl_kerberos_keytab`` they come from that file, and the library renews them. Otherwise they are
-    those of the process (``kinit``, ``KRB5CCNAME``, ``KRB5_CLIENT_KTNAME``).
+    With ``sasl_kerberos_keytab``, the credentials come from that file, and the library renews them. Otherwise
+    the credentials of the process are used (``kinit``, ``KRB5CCNAME``, ``KRB5_CLIENT_KTNAME``).
     """
 
     def __init__(self, config: SaslConfig) -> None:
@@ -219,7 +219,7 @@ class GssapiServerMechanism(SaslServerMechanism):
         if not self._has_offered:
             if response:
                 raise SaslAuthenticationFailedError(
-                    "the client sent a message where the broker has to offer the security layers"
+                    "the client sent data when the broker had to offer the security layers"
                 )
             self._has_offered = True
             return context.wrap(OFFER, False).message
@@ -278,7 +278,8 @@ class GssapiServer:
     def new_context(self) -> gss.SecurityContext:
         """Return the security context for the authentication of one client."""
         context: Any = self.gss.SecurityContext(creds=self._credentials, usage="accept")
-        # By default, the library raises an error one step later, after it has sent a token about the error.
+        # Raise an error at once. By default, the library returns a token that reports the error, and raises
+        # the error in the next step.
         context.__DEFER_STEP_ERRORS__ = False
         return cast("gss.SecurityContext", context)
 

@@ -226,8 +226,8 @@ class HttpsKeys(KeySource):
         with self._condition:
             self._closed = True
             self._condition.notify_all()
-        # Limit the wait, because a thread that waits for an HTTP response does not stop before it arrives or
-        # times out.
+        # Limit the wait. A thread that waits for an HTTP response does not stop until the response arrives or
+        # the request times out.
         self._thread.join(1.0)
 
     def _run(self) -> None:

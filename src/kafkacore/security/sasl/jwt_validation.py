@@ -124,7 +124,7 @@ class JwtValidator:
                 algorithms=[algorithm],
                 issuer=rules.issuer,
                 audience=sorted(rules.audience) or None,
-                # check_times() checks the times, by this validator's clock.
+                # PyJWT does not check the times: check_times() does, with the clock of this validator.
                 options={
                     "require": ["exp", "iat", rules.principal_claim],
                     "verify_aud": bool(rules.audience),
