@@ -66,7 +66,7 @@ class DefaultSerializer(Serializer, Deserializer):
     Parameters
     ----------
     encoding:
-        Name of the text encoding, as Python's codecs have it.
+        Name of the text encoding, as in Python's module ``codecs``.
     """
 
     def __init__(self, encoding: str = "utf-8") -> None:

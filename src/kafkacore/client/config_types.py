@@ -253,8 +253,8 @@ class ClientConfig(TypedDict, total=False):
     this and `sasl_login_refresh_buffer_seconds` together."""
 
     sasl_login_refresh_buffer_seconds: float
-    """How long before its expiry a token is refreshed at the latest, in seconds. Ignored if a token is
-    valid for less than this and `sasl_login_refresh_min_period_seconds` together."""
+    """Shortest time between the refresh of a token and its expiry, in seconds. Ignored if a token is valid
+    for less than this and `sasl_login_refresh_min_period_seconds` together."""
 
     proxy_url: str | Secret | None
     """Proxy through which the client connects to brokers, such as `socks5h://proxy.example.com:1080`, with

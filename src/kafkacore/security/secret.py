@@ -1,4 +1,4 @@
-"""A wrapper for passwords, tokens and keys that hides its value in logs and messages."""
+"""A wrapper for a password, token or key, which hides the value in logs and messages."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ HIDDEN: Final = "[hidden]"
 class Secret:
     """A value that does not appear in any ``repr``, ``str``, format, log line or traceback.
 
-    It cannot be pickled: code that needs the value in another process must call :meth:`reveal` and send the
-    result. Copying it returns the same object.
+    A Secret cannot be pickled: code that needs the value in another process must call :meth:`reveal` and send
+    the result. A copy of a Secret is the same object.
     """
 
     __slots__ = ("_value",)
@@ -41,7 +41,8 @@ class Secret:
         """Compare in constant time. Text equals its UTF-8 bytes."""
         if not isinstance(other, Secret):
             return NotImplemented
-        # Hashes have equal lengths, so the time does not depend on the length of the values either.
+        # Compare hashes, which have equal lengths, so that the time does not depend on the lengths of the
+        # values.
         return hmac.compare_digest(*(hashlib.sha256(each.octets()).digest() for each in (self, other)))
 
     def __hash__(self) -> int:

@@ -1,4 +1,4 @@
-"""SASL authentication on a broker by Kafka's requests (KIP-43, KIP-152, KIP-368).
+"""SASL authentication on a broker, in Kafka requests (KIP-43, KIP-152, KIP-368).
 
 Until it is authenticated, a client may send only ApiVersions, SaslHandshake and SaslAuthenticate. Every
 client that fails to authenticate gets the same response; the reason is in the error that closes the channel.
@@ -34,8 +34,8 @@ from kafkacore.security.authenticator import Authenticator, Pieces
 from kafkacore.security.server_mechanism import SaslServerMechanism, ServerMechanismFactory
 from kafkacore.text import shown
 
-#: Maximum number of ApiVersions requests before authentication. A client sends one, and one or two more if
-#: its first one has a version that is too new.
+#: Maximum number of ApiVersions requests before authentication. A client sends one request. If the version of
+#: that request is too new, the client sends one or two more requests.
 _MAX_API_VERSIONS: Final = 4
 #: Minimum time between two re-authentications of a connection, in milliseconds.
 _MIN_REAUTHENTICATION_MS: Final = 1_000.0
@@ -98,7 +98,8 @@ class SaslServerAuthenticator(Authenticator):
         self._mechanism: SaslServerMechanism | None = None
         #: Mechanism of the connection's previous authentication, if there was one.
         self._previous_mechanism: str | None = None
-        #: Whether tokens arrive in SaslAuthenticate requests and not as bare frames.
+        #: Whether tokens arrive in SaslAuthenticate requests. Otherwise each token is a frame without a
+        #: request header.
         self._in_requests = True
         self._last_reauthentication_ms = -math.inf
         self.max_receive_size = settings.max_receive_size
@@ -122,7 +123,7 @@ class SaslServerAuthenticator(Authenticator):
         assert self._previous_mechanism is not None
         self.is_complete = False
         self._state = _State.INITIAL
-        # The client knows the versions already, so another ApiVersions request is an error.
+        # The client has already received the API versions, so another ApiVersions request is an error.
         self._api_versions_count = _MAX_API_VERSIONS
         return self.receive(payload)
 
@@ -205,7 +206,7 @@ class SaslServerAuthenticator(Authenticator):
     def _failure_answer(self, header: RequestHeader) -> list[bytes]:
         assert self._mechanism is not None
         name = self._mechanism.name
-        again = ", or not those of this connection's user" if self._previous_mechanism is not None else ""
+        again = ", or belong to another user" if self._previous_mechanism is not None else ""
         answer = SaslAuthenticateResponse(
             error_code=SaslAuthenticationFailedError.errno,
             error_message=f"{name} authentication failed: the credentials are not valid{again}",

@@ -1,4 +1,4 @@
-"""The interfaces of a broker's SASL mechanisms and of the store of their users' credentials."""
+"""The interfaces of a broker's SASL mechanisms and of its store of user credentials."""
 
 from __future__ import annotations
 

@@ -175,8 +175,8 @@ SECURITY_SETTINGS: Final = table(
             "Shortest time between two refreshes of a token, in seconds. Ignored if a token is valid for "
             "less than this and `sasl_login_refresh_buffer_seconds` together."),
     setting("sasl_login_refresh_buffer_seconds", 300, between(0, 3600),
-            "How long before its expiry a token is refreshed at the latest, in seconds. Ignored if a token "
-            "is valid for less than this and `sasl_login_refresh_min_period_seconds` together."),
+            "Shortest time between the refresh of a token and its expiry, in seconds. Ignored if a token is "
+            "valid for less than this and `sasl_login_refresh_min_period_seconds` together."),
     setting("proxy_url", None, proxy_url_or_none,
             "Proxy through which the client connects to brokers, such as `socks5h://proxy.example.com:1080`, "
             "with `user:password@` before the host if it authenticates clients. With `socks5h` and `http` "
@@ -188,7 +188,8 @@ SECURITY_SETTINGS: Final = table(
 # fmt: on
 #: Names of the settings whose value is a secret.
 SECRET_SETTINGS: Final = frozenset(name for name, row in SECURITY_SETTINGS.items() if row.is_secret)
-#: Names in Java's clients and librdkafka that differ from kafkacore's name by more than dots.
+#: Names of settings in Java's clients and librdkafka, where the name differs from kafkacore's name by more
+#: than dots in place of underscores.
 OTHER_NAMES: Final = {
     "ssl.key.password": "ssl_password",
     "sasl.mechanisms": "sasl_mechanism",

@@ -35,7 +35,7 @@ class TlsSettings:
     Attributes
     ----------
     trusted:
-        Certificates of trusted authorities; ``None`` for those that the system trusts.
+        Certificates of trusted authorities; ``None`` for the authorities that the system trusts.
     certificate:
         The client's certificate with its chain, and possibly with its key.
     key:
@@ -80,7 +80,7 @@ def client_context(settings: TlsSettings, *, checks_host: bool = True) -> ssl.SS
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = checks_host
-    # Only subjectAltName counts, not the common name in the subject.
+    # The host must match a subjectAltName. The common name in the subject is ignored.
     context.hostname_checks_common_name = False
     if settings.trusted is None:
         context.load_default_certs(ssl.Purpose.SERVER_AUTH)
@@ -235,7 +235,7 @@ class ReloadingContext:
 
 
 def _mark(path: str) -> tuple[int, int, int] | None:
-    """Return a value that differs when the file has been replaced or changed."""
+    """Return a value that changes when the file is replaced or changed."""
     try:
         found = os.stat(path)
     except OSError:

@@ -44,7 +44,8 @@ class Check(Generic[T_co]):
     allowed:
         Description of the valid values, for the documentation. It is empty if the annotation is enough.
     type:
-        The type of the setting. ``None`` for a number: the default then decides between integer and float.
+        The type of the setting. ``None`` for a number: the type of the default then determines whether the
+        number is an integer or a float.
     """
 
     apply: Callable[[str, object], T_co]
@@ -65,8 +66,8 @@ class Setting:
     name:
         The name as a user writes it: ``linger_ms``, ``log.segment.bytes``.
     default:
-        The value if the user gives none. It is not checked. For a component whose values are texts, such as a
-        topic, the default is a text too.
+        The value if the user gives none. The default is not checked. If the values of a component are texts,
+        such as those of a topic, the default is a text too.
     documentation:
         One or two sentences on the setting, which DescribeConfigs and the reference show.
     low, high:

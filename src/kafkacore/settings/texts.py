@@ -23,7 +23,7 @@ _JAVA_NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?
 
 
 class InvalidTextError(ValueError):
-    """The text is not a valid value. The message states what it must be."""
+    """The text is not a valid value. The message states what the text must be."""
 
 
 def read(kind: SettingType, text: str) -> bool | float | str:
@@ -41,7 +41,7 @@ def read(kind: SettingType, text: str) -> bool | float | str:
 def read_boolean(text: str, *, strip: bool = True) -> bool:
     """Parse ``true`` or ``false`` in any case.
 
-    Kafka ignores surrounding spaces (``strip``), Spark does not.
+    With ``strip``, surrounding spaces are ignored: Kafka ignores them, and Spark does not.
     """
     value = parse_boolean(text, strip=strip)
     if value is None:
@@ -58,7 +58,7 @@ def read_whole(text: str) -> int:
 
 
 def read_java_whole(text: str) -> int | None:
-    """Parse a whole number as Java does, without spaces. Return ``None`` where Java fails."""
+    """Parse a whole number as Java does, without spaces. Return ``None`` if Java would reject the text."""
     match = _JAVA_WHOLE.fullmatch(text)
     if match is None:
         return None

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Lag", "QueryMonitor", "decode_batches", "lag"]
 
-#: The module of each public name. It is imported on first use, because Spark imports this package whenever it
-#: looks up a format, also where optional dependencies are not installed.
+#: The module of each public name. A module is imported on first use. Spark imports this package whenever it
+#: looks up a format, even if optional dependencies are not installed.
 _MODULES = {
     "Lag": "progress",
     "QueryMonitor": "monitor",

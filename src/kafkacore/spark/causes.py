@@ -1,6 +1,6 @@
 """Find the cause of a failed query in the text that Spark reports.
 
-PySpark's runner hides an error of ``streamReader()`` behind an ``UnboundLocalError`` of its own.
+If ``streamReader()`` raises an error, PySpark's runner reports an ``UnboundLocalError`` of its own instead.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ _MASK = "UnboundLocalError"
 def last_cause(text: str) -> str:
     """Return the line of a Spark error that names the cause.
 
-    Prefer the last exception of kafkacore, then the last Python exception, then the first line.
+    This is the last exception of kafkacore. Without one, it is the last Python exception, or else the first
+    line.
     """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     named = [line for line in lines if line.startswith("kafkacore.") and ":" in line]

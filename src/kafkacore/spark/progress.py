@@ -1,7 +1,7 @@
 """Compute from Spark's progress reports how far a streaming query is behind the latest offsets.
 
-Spark's built-in ``kafka`` source adds lag metrics to each progress report. A Python source cannot, but it
-reports its latest offsets, and this module computes the same metrics from them.
+Spark's built-in ``kafka`` source adds lag metrics to each progress report. A Python source cannot add
+metrics, but it reports its latest offsets. This module computes the same metrics from these offsets.
 """
 
 from __future__ import annotations

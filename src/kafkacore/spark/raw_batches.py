@@ -68,9 +68,9 @@ def decode_batches(
         Columns of ``df`` that contain the topic and the partition.
     options:
         ``includeHeaders``, ``value.format`` and the other format options, and ``mode``. With mode
-        ``FAILFAST``, the default, a corrupt batch fails the query. With ``DROPMALFORMED`` it is skipped. With
-        ``PERMISSIVE`` it is skipped too; if ``schema`` has the column ``_corrupt_record``, a row with the
-        reason takes its place.
+        ``FAILFAST``, the default, a corrupt batch fails the query. With ``DROPMALFORMED`` and ``PERMISSIVE``,
+        the batch is skipped. With ``PERMISSIVE``, a row with the reason takes its place if ``schema`` has the
+        column ``_corrupt_record``.
 
     Returns
     -------

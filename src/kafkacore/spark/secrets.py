@@ -38,10 +38,10 @@ def resolved(text: str, option: str) -> str:
 
 
 def referred(text: str, option: str) -> str:
-    """Return ``text`` without a secret that is written out in it.
+    """Return ``text`` with a plain-text secret replaced by a reference.
 
-    A reference to an environment variable named like the option takes the secret's place. In an address,
-    where references are not allowed, the user and the password become ``***``.
+    The reference is to an environment variable that is named after the option. In an address, where
+    references are not allowed, the user and the password become ``***``.
 
     Parameters
     ----------

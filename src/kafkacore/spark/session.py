@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
-#: Seconds to wait for Spark to stop, and then for its JVM to exit. After that the JVM is killed.
+#: Seconds to wait for Spark to stop, and then for its JVM to exit. If the JVM is still running then, it is
+#: killed.
 STOP_TIMEOUT_S = 10.0
 
 #: JVM options that select the C1 compiler and the serial collector. C2 and G1 cost more in the first minute
@@ -93,11 +94,11 @@ def spark_session(
 
 
 def in_time(stop: Callable[[], object], timeout_s: float = STOP_TIMEOUT_S) -> None:
-    """Call ``stop`` in a thread and wait for it for at most ``timeout_s`` seconds.
+    """Call ``stop`` in a thread, and wait at most ``timeout_s`` seconds until it returns.
 
     Errors are ignored, because the JVM is terminated afterwards. The new thread has its own connection to the
     JVM. If the calling thread was interrupted during a call, its next call would read the response to the
-    interrupted one.
+    interrupted call.
     """
     executor = futures.ThreadPoolExecutor(1, thread_name_prefix="kafkacore-spark-stop")
     try:
@@ -127,7 +128,7 @@ def _conf(app_name: str, work_dir: Path) -> SparkConf:
 
 
 def _quieten_pyspark() -> None:
-    """Disable the loggers that print a JVM stack trace for an analysis error, which is raised anyway."""
+    """Disable the loggers that print a JVM stack trace for an analysis error. The error is raised anyway."""
     from pyspark.logger import PySparkLogger
 
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):

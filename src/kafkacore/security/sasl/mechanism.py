@@ -143,7 +143,8 @@ class SaslMechanism(ABC):
     is_complete:
         Whether the mechanism has finished and accepts the server.
     refusal:
-        The error that the server has reported in a challenge, before its final response. Empty if none.
+        The error that the server has reported in a challenge, before its final response. Empty if the server
+        has reported no error.
     """
 
     name: str = ""
@@ -208,14 +209,14 @@ def register_sasl_mechanism(
         Name of the mechanism, as it is sent to the broker.
     factory:
         Function ``(config, host) -> SaslMechanism``. It is called on the network thread for each
-        authentication, so it must not block for long. A class like kafka-python's, with ``auth_bytes``,
-        ``receive``, ``is_done`` and ``is_authenticated``, is accepted too. It is created with ``host`` and
+        authentication, so it must not block for long. A class with kafka-python's interface (``auth_bytes``,
+        ``receive``, ``is_done`` and ``is_authenticated``) is accepted too. Its constructor gets ``host`` and
         the ``sasl_`` settings as keyword arguments.
     overwrite:
         Whether to replace a mechanism that is already registered under this name.
     check:
-        Function that is called with the settings when a client is created. It raises an exception if they are
-        invalid.
+        Function that is called with the settings when a client is created. It raises an exception if the
+        settings are invalid.
     prepare:
         Function that is called with the settings when a client is created. It returns the settings that are
         passed to ``factory``.

@@ -37,7 +37,8 @@ def build_initial_response(token: Secret, extensions: Mapping[str, str]) -> byte
     Raises
     ------
     SaslAuthenticationFailedError
-        The token or an extension contains an invalid character. The error's text contains no value.
+        The token or an extension contains an invalid character. The error message does not contain the token
+        or the value.
     """
     if not _TOKEN.fullmatch(token.text()):
         raise SaslAuthenticationFailedError(

@@ -18,7 +18,7 @@ from kafkacore.security.secret import Secret
 
 #: End of the year 9999, in seconds. A later expiry is a mistake or an attempt to cause an overflow.
 MAX_TIME_S: Final = 253_402_300_799
-#: Maximum length of a token. A longer one is not parsed.
+#: Maximum length of a token. A longer token is not parsed.
 MAX_TOKEN_CHARS: Final = 65_536
 
 
@@ -50,7 +50,7 @@ class OAuthToken:
         lifetime_ms: float | None = None,
         now_ms: float = 0.0,
     ) -> OAuthToken:
-        """Create a token. The times of a JWT are in its claims; other tokens expire after ``lifetime_ms``."""
+        """Create a token. A JWT states its expiry in a claim; other tokens expire after ``lifetime_ms``."""
         claims, value, extensions = unverified_claims(text), Secret(text), extensions or {}
         expires_s, started_s = time_claim(claims, "exp"), time_claim(claims, "iat")
         if expires_s is not None:
@@ -66,14 +66,14 @@ class RefreshSchedule:
     Attributes
     ----------
     window_factor:
-        Fraction of the token's lifetime after which it is refreshed.
+        Fraction of the token's lifetime after which the token is refreshed.
     window_jitter:
         Largest random fraction of the lifetime to add, so that clients do not refresh at the same time.
     min_period_seconds:
         Minimum time until the refresh, in seconds.
     buffer_seconds:
         Minimum time between the refresh and the expiry, in seconds. If the remaining lifetime is shorter than
-        the sum of this and ``min_period_seconds``, both are ignored.
+        ``buffer_seconds`` plus ``min_period_seconds``, both settings are ignored.
     """
 
     window_factor: float = 0.8
@@ -83,8 +83,8 @@ class RefreshSchedule:
     #: Minimum time until the refresh, in milliseconds, if ``min_period_seconds`` and ``buffer_seconds`` are
     #: ignored.
     least_ms: float = 1000.0
-    #: Time until the refresh of a token that arrives expired, in milliseconds. This happens if the clocks of
-    #: its issuer and of this machine differ.
+    #: Time until the refresh of a token that has already expired when it arrives, in milliseconds. Such a
+    #: token arrives if the clocks of the issuer and of this machine differ.
     expired_ms: float = 10_000.0
 
     def refresh_in_ms(self, token: OAuthToken, clock: Clock) -> float:

@@ -60,7 +60,7 @@ class ClientCredentials:
         Raises
         ------
         HttpsError
-            The endpoint returned no token. The message contains its response.
+            The endpoint returned no token. The message contains the response of the endpoint.
         """
         clock = self._clock
         deadline_ms = clock.monotonic_ms() + self._backoff_max_ms

@@ -1,7 +1,7 @@
 """PLAIN (RFC 4616), which sends the password itself.
 
-The client therefore sends it only over TLS, unless ``sasl_allow_plain_over_plaintext`` is set. A loopback
-address is not an exception, because a tunnel or a proxy may listen there.
+The client therefore sends the password only over TLS, unless ``sasl_allow_plain_over_plaintext`` is set. A
+loopback address also requires TLS, because a tunnel or a proxy may listen at that address.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ class PlainServer(SaslServerMechanism):
     def step(self, response: bytes) -> bytes:
         if self.is_complete:
             raise SaslAuthenticationFailedError("the client sent a message after PLAIN was complete")
-        # Separators are counted before the split, because splitting a message into many parts takes ten times
-        # its size in memory.
+        # Count the separators before splitting. To split a message into many parts takes ten times the memory
+        # of the message.
         if (separators := response.count(b"\0")) != 2:
             raise SaslAuthenticationFailedError(f"the PLAIN message has {separators + 1} parts, not 3")
         try:

@@ -1,9 +1,10 @@
 """SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677), in which both ends prove that they know the password.
 
 The client checks the broker's challenge before it computes anything from it, and checks the broker's proof at
-the end, as Kafka's ``ScramSaslClient`` does. On the broker, an unknown user has a decoy credential, whose
-salt never changes, and is rejected at the same step as a wrong password. Both cases make the same calls, so
-neither the response nor its timing reveals which users exist. (Kafka rejects an unknown user at once.)
+the end, as Kafka's ``ScramSaslClient`` does. For an unknown user, the broker uses a decoy credential with a
+salt that never changes. The broker rejects an unknown user at the same step as a wrong password and makes the
+same calls in both cases. So neither the response nor its timing reveals which users exist. (Kafka rejects an
+unknown user at once.)
 """
 
 from __future__ import annotations
@@ -78,7 +79,8 @@ class ScramClient(SaslMechanism):
             return self._prove(self._first, challenge)
         if not hmac.compare_digest(parse_server_final(challenge), self._expected_signature):
             raise SaslAuthenticationFailedError(
-                "the broker's SCRAM signature is wrong: it does not know the password, and may be an impostor"
+                "the broker's SCRAM signature is wrong: the broker does not know the password, and may be an "
+                "impostor"
             )
         self.is_complete = True
         return None
@@ -86,7 +88,7 @@ class ScramClient(SaslMechanism):
     def _prove(self, first: ClientFirst, challenge: bytes) -> bytes:
         server = parse_server_first(challenge)
         if not server.nonce.startswith(first.nonce) or server.nonce == first.nonce:
-            raise SaslAuthenticationFailedError("the broker's SCRAM nonce does not extend the client's")
+            raise SaslAuthenticationFailedError("the broker's SCRAM nonce does not extend the client's nonce")
         if not MIN_ITERATIONS <= server.iterations <= MAX_ITERATIONS:
             raise SaslAuthenticationFailedError(
                 f"the broker requires {server.iterations} SCRAM iterations, and {MIN_ITERATIONS} to "
@@ -134,7 +136,7 @@ def user_and_password(config: SaslConfig) -> tuple[str, Secret]:
 
 # ---- The broker's side ----------------------------------------------------------------------------------
 
-#: Default key for the salts of decoy credentials, which is different in each process.
+#: Default key for the salts of decoy credentials. Each process has a different key.
 _PROCESS_SALT_KEY: Final = secrets.token_bytes(32)
 
 
@@ -148,8 +150,8 @@ class ScramServer(SaslServerMechanism):
     nonce:
         A fixed nonce, for tests with known results. By default it is random.
     salt_key:
-        Key from which the salts of decoy credentials are derived. With a key that is stored, these salts stay
-        the same when the broker restarts, as the salts of real users do.
+        Key from which the salts of decoy credentials are derived. If the key is stored, these salts stay the
+        same when the broker restarts, as the salts of real users do.
     """
 
     def __init__(

@@ -15,13 +15,13 @@ from kafkacore.security.server_mechanism import ScramCredential
 
 #: Hash of each mechanism, by its name in :mod:`hashlib`.
 HASH_NAMES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
-#: Minimum number of iterations, which is Kafka's. With fewer, passwords can be guessed too fast.
+#: Minimum number of iterations, as in Kafka. With fewer iterations, passwords can be guessed too fast.
 MIN_ITERATIONS: Final = 4_096
-#: Maximum number of iterations. 100,000 of SHA-512 take a tenth of a second; more would let a broker block
-#: its clients.
+#: Maximum number of iterations. 100,000 iterations of SHA-512 take a tenth of a second. Without a limit, a
+#: broker could block its clients.
 MAX_ITERATIONS: Final = 100_000
-#: A salt or nonce, as in Kafka's tools: its number of random bits, the digits of its text, and the length of
-#: its text.
+#: Form of a salt or nonce, as in Kafka's tools: the number of random bits, the digits that encode the bits,
+#: and the number of digits.
 _RANDOM_BITS: Final = 130
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 _TEXT_LENGTH: Final = 26
@@ -46,7 +46,7 @@ def stored_key(hash_name: str, key: bytes) -> bytes:
 
 
 def signature(hash_name: str, key: bytes, auth_message: str) -> bytes:
-    """Compute the client's signature from the stored key, or the server's from the server key."""
+    """Compute the client's signature from the stored key, or the server's signature from the server key."""
     return hmac.digest(key, auth_message.encode("utf-8"), hash_name)
 
 
@@ -86,7 +86,7 @@ def credential(
 
 
 def credential_of_salted(mechanism: str, salted: bytes, salt: bytes, iterations: int) -> ScramCredential:
-    """Compute the stored data from a salted password, as AlterUserScramCredentials sends it (KIP-554)."""
+    """Compute the stored data from a salted password, which AlterUserScramCredentials sends (KIP-554)."""
     hash_name = HASH_NAMES[mechanism]
     return ScramCredential(
         salt=salt,

@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 OAUTHBEARER: Final = "OAUTHBEARER"
 HANDLER: Final = "sasl.server.callback.handler.class"
-#: Properties that set how often keys are fetched, with Kafka's defaults.
+#: Properties that determine how often keys are fetched, with Kafka's defaults.
 _TIMES: Final = {
     "sasl.oauthbearer.jwks.endpoint.refresh.ms": "3600000",
     "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms": "100",
@@ -27,7 +27,7 @@ _TIMES: Final = {
 }
 _CAFILE: Final = "sasl.oauthbearer.jwks.endpoint.cafile"
 #: Values of the handler property that select the validation of signed tokens: an empty value, which is the
-#: default, and the names of Kafka's classes for it.
+#: default, and the names of the classes that Kafka has for this validation.
 _VALIDATORS: Final = frozenset(
     {
         "",
@@ -84,7 +84,7 @@ class OAuthBearerServer:
         Properties of the listener without their prefixes: ``sasl.oauthbearer.*`` and
         ``sasl.server.callback.handler.class``.
     jaas_options:
-        Options of the mechanism's login module, which only unsigned tokens need.
+        Options of the mechanism's login module. They apply only to the validation of unsigned tokens.
 
     Raises
     ------

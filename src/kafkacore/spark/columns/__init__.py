@@ -1,1 +1,1 @@
-"""The columns of Spark's built-in ``kafka`` source: their schema, and record batches that have them."""
+"""The columns of Spark's built-in ``kafka`` source: their schema, and record batches with these columns."""

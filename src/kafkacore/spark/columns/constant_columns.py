@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from kafkacore.decode.decoder import ArrowArray
 
-#: Minimum number of rows of a constant array. The columns of batches are slices of it.
+#: Minimum number of rows of a constant array. The columns of batches are slices of the array.
 LEAST_ROWS = 1024
 
 

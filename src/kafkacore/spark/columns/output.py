@@ -1,7 +1,7 @@
 """Build the Arrow batches of a task, with exactly the schema that the query asks for.
 
 The driver creates and checks an :class:`OutputPlan` and sends it to the workers. Each task creates an
-:class:`Output` from it.
+:class:`Output` from the plan.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Output(Protocol):
         found:
             Records of one partition, in order of offsets, with the columns :attr:`fetched`.
         topic, partition:
-            Where the records are from; ``None`` if unknown, as for a single segment file.
+            Topic and partition of the records; ``None`` if unknown, as for a single segment file.
         """
 
 
@@ -50,7 +50,7 @@ class OutputPlan(Protocol):
 
 
 def kafka_columns(plan: OutputPlan) -> Mapping[str, Column]:
-    """Return the columns of ``plan``, by name, that are unchanged columns of Kafka.
+    """Return, by name, those columns of ``plan`` that contain a column of Kafka without decoding it.
 
     Filters on these columns can be pushed down.
     """
@@ -61,7 +61,7 @@ def kafka_columns(plan: OutputPlan) -> Mapping[str, Column]:
 def batches(
     output: Output, found: pa.RecordBatch, topic: str | None, partition: int | None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the batch for ``found``, or several smaller ones if a decoded column would be too large.
+    """Yield the batch for ``found``, or several smaller batches if a decoded column would be too large.
 
     Raises
     ------

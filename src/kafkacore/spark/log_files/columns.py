@@ -40,7 +40,7 @@ def plan_columns(schema: StructType, options: Mapping[str, str], corrupt_column:
 
 @dataclass(frozen=True)
 class WithCorruptColumn:
-    """Plan that adds to another plan, at ``index``, a column that is null for every record."""
+    """Plan that inserts a column into another plan at ``index``. The column is null for every record."""
 
     plan: OutputPlan
     column: str

@@ -45,14 +45,14 @@ class FileSystem(Protocol):
 REMOTE_CHUNK_BYTES = 8 << 20
 LOCAL_CHUNK_BYTES = 1 << 20
 
-# File name of a segment. In tiered storage it has an id after the offset.
+# File name of a segment. In tiered storage, an id follows the offset in the name.
 _SEGMENT = re.compile(r"(\d{20})(-[\w-]+)?\.log")
 # In tiered storage, the topic's id (16 bytes in base64) follows the name of a topic or a partition.
 _ID = r"(?:-[\w-]{22})?"
 _TOPIC = f"{TOPIC_NAME_CHARACTERS}{{1,{MAX_TOPIC_NAME_LENGTH}}}"
 _PARTITION_FOLDER = re.compile(rf"({_TOPIC}?)-(\d{{1,10}}){_ID}")
 _TOPIC_FOLDER = re.compile(rf"({_TOPIC})-[\w-]{{22}}")
-# Directories that a broker is about to delete or to move.
+# Names of directories that a broker is about to delete or to move.
 _NOT_THE_LOG = re.compile(r".*\.[0-9a-f]{32}-(delete|future|stray)")
 _URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
 _GLOB = re.compile(r"[*?\[]")
@@ -74,11 +74,11 @@ class LogFile:
     size:
         Size in bytes.
     topic, partition:
-        Topic and partition from the name of the directory; ``None`` if it does not contain them.
+        Topic and partition from the name of the directory; ``None`` if the name does not contain them.
     base_offset:
-        Base offset from the name of the file; ``None`` if it does not contain one.
+        Base offset from the name of the file; ``None`` if the name does not contain an offset.
     is_last:
-        Whether it is the last segment of its partition. Only the last segment may end within a batch.
+        Whether the file is the last segment of its partition. Only the last segment may end within a batch.
     """
 
     path: str
@@ -95,7 +95,7 @@ class LogFile:
 
     @property
     def log(self) -> tuple[str, int, str]:
-        """Key of the log that the file belongs to: the partition, or the directory if none is known."""
+        """Key of the file's log: the partition, or the directory if the partition is unknown."""
         if self.topic is None or self.partition is None:
             return "", -1, str(PurePosixPath(self.path).parent)
         return self.topic, self.partition, ""
@@ -194,7 +194,7 @@ class Storage:
         path:
             Path or URL.
         in_order:
-            Whether the file is read sequentially. Remote files are then read in larger blocks.
+            Whether the file is read sequentially. A remote file is then read in larger blocks.
         """
         if is_remote(path):
             fs, name = self._filesystem(path)
@@ -241,7 +241,7 @@ class _Blocks:
 
 
 def _resolved(value: StorageValue, option: str) -> StorageValue:
-    """Return ``value`` with references to secrets resolved, also inside parsed JSON."""
+    """Return ``value`` with references to secrets resolved, including those inside parsed JSON."""
     if isinstance(value, str):
         return resolved(value, option)
     if isinstance(value, Mapping):
@@ -293,7 +293,7 @@ def _is_segment(relative: str) -> bool:
 
 # ---- Names -------------------------------------------------------------------------------------------------
 def place_of(path: str) -> tuple[str | None, int | None, int | None]:
-    """Return topic, partition and base offset of a segment, as far as its path contains them.
+    """Return the topic, partition and base offset in a segment's path; ``None`` for each one that is missing.
 
     A broker stores a segment as ``<topic>-<partition>/<offset>.log``. In tiered storage, the folder is
     ``<topic>-<partition>-<topic id>`` or ``<topic>-<topic id>/<partition>``.

@@ -34,7 +34,7 @@ OPTIONS: Final = table(
                                "gets a list."),
     spark_option("topic", _S, shown_default="from the directory name",
                  documentation="Topic of all files. It overrides the names of their directories. The column "
-                               "`topic` is null if neither contains the topic."),
+                               "`topic` is null if the topic is unknown."),
     spark_option("partition", _I, shown_default="from the directory name",
                  documentation="Partition of all files. It overrides the names of their directories. The "
                                "column `partition` is null if neither contains the partition."),

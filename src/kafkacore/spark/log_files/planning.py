@@ -177,7 +177,7 @@ def _record_of_time(read: ReadAt, file: LogFile, header: BatchHeader, timestamp:
 def _wanted(log: Sequence[LogFile], selection: Selection) -> Iterator[tuple[LogFile, int]]:
     """Yield the files that may contain selected records, each with the base offset of the next file."""
     for index, file in enumerate(log):
-        # Copies of a segment have the same base offset, so the next file is one with another base offset.
+        # Copies of a segment have the same base offset. Skip them: the next file has another base offset.
         later = (one.base_offset for one in log[index + 1 :] if one.base_offset != file.base_offset)
         next_base_offset = next((offset for offset in later if offset is not None), MAX_OFFSET)
         begin = file.base_offset or 0

@@ -64,7 +64,7 @@ class LogReader(ReadingTask[LogPartition], DataSourceReader):
 
 
 def _ahead(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    # The last argument does nothing, because a request to an object store cannot be interrupted. The
-    # request has its own timeout.
+    # The interrupt function does nothing: a request to an object store cannot be interrupted, but has its own
+    # timeout.
     with Prefetch(rows, lambda batch: batch.nbytes, AHEAD_BYTES, lambda: None) as ahead:
         yield from ahead

@@ -136,7 +136,7 @@ class CorruptBatches:
     ----------
     mode:
         ``FAILFAST`` raises an error. ``DROPMALFORMED`` and ``PERMISSIVE`` skip the batch. With
-        ``PERMISSIVE``, a row with a description takes its place if the schema has the column.
+        ``PERMISSIVE``, a row that describes the batch takes its place if the schema has the column.
     column:
         Name of the column for the description.
     """
@@ -197,7 +197,7 @@ def read_rows(
     name:
         Name of the file, for messages.
     topic, partition:
-        Where the records are from; ``None`` if unknown.
+        Topic and partition of the records; ``None`` if unknown.
     may_be_cut:
         Whether a file that ends within a batch is treated as incomplete rather than damaged.
 
@@ -213,8 +213,8 @@ def read_rows(
             yield from batches(output, found, topic, partition)
         elif found.is_cut and may_be_cut:
             logger.warning(
-                "%s ends at position %d: %s. It was copied while it was written; skipping the incomplete "
-                "batch",
+                "%s ends at position %d: %s. The file was copied while it was written; skipping the "
+                "incomplete batch",
                 name,
                 found.position,
                 found.reason,

@@ -1,9 +1,9 @@
 """Find the aborted transactions of a log, and its last stable offset.
 
 Each transaction ends with a control batch of its producer, so the segment files contain all that is needed.
-``.txnindex`` is not used: it is missing if no transaction was aborted, but also if it was not copied. A log
-is compacted only below its last stable offset. So a gap in the offsets after a transaction without a marker
-means that the transaction was committed.
+The index of aborted transactions (``.txnindex``) is not used. It is missing if no transaction was aborted,
+but also if it was not copied. A log is compacted only below its last stable offset. So a gap in the offsets
+after a transaction without a marker means that the transaction was committed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class TransactionScan:
         self.aborted: dict[int, list[tuple[int, int]]] = {}
         self.unread_ends: list[UnreadEnd] = []
         self._open: dict[int, int] = {}
-        #: Damage that may have contained the marker of an open transaction, by producer id.
+        #: Description of the damage that may have hidden the marker of an open transaction, by producer id.
         self._possible_ends: dict[int, str] = {}
         self._next_offset: int | None = None
 
@@ -53,7 +53,7 @@ class TransactionScan:
 
     @property
     def possible_end(self) -> str | None:
-        """Damage that may have contained the marker of the transaction at :attr:`last_stable_offset`."""
+        """Damage that may have hidden the marker of the transaction at :attr:`last_stable_offset`."""
         if not self._open:
             return None
         return self._possible_ends.get(min(self._open, key=lambda producer_id: self._open[producer_id]))
@@ -82,7 +82,7 @@ class TransactionScan:
                 continue
             if self._open and self._next_offset is not None and _is_compacted(header, self._next_offset):
                 # Compaction happens only below the last stable offset, so every open transaction has ended.
-                # It removed the markers but kept the records, so the transactions were committed.
+                # Compaction removed the markers but kept the records, so the transactions were committed.
                 self._open.clear()
                 self._possible_ends.clear()
             self._next_offset = header.next_offset
@@ -111,7 +111,7 @@ def _is_compacted(header: BatchHeader, expected_offset: int) -> bool:
 
 
 def _is_abort(read: ReadAt, size: int, header: BatchHeader) -> bool:
-    """Return whether a control batch is an abort marker; raise CorruptRecordError if it cannot be read."""
+    """Return whether a control batch is an abort marker. Raise CorruptRecordError for an unreadable batch."""
     end = header.position + header.size_in_bytes
     batch = SegmentFile(read, size, header.position, end).next_batch()
     if not isinstance(batch, RecordBatch):

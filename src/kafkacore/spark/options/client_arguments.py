@@ -13,8 +13,8 @@ from kafkacore.spark.options.java_configs import is_of_security, option_name, se
 from kafkacore.spark.secrets import resolved
 
 #: Consumer settings for a worker that reads ranges of one partition. Settings of the user override them.
-#: A larger partition fetch size does not reduce the cost per record. But it takes memory three times: for the
-#: response in flight, for the one that is being decoded and for the one that Spark is reading.
+#: A larger fetch size per partition does not reduce the cost per record. It takes memory for three responses:
+#: the response in flight, the response that is being decoded, and the response that Spark is reading.
 FETCHING = {
     "fetch_max_bytes": 64 * 1024 * 1024,
     "max_partition_fetch_bytes": 4 * 1024 * 1024,

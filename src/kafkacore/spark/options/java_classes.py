@@ -32,7 +32,8 @@ _PROPERTIES: dict[str, frozenset[str]] = {
     "p": _PUNCT, "pd": frozenset("-"), "pc": frozenset("_"), "po": frozenset("."), "ps": _NONE, "pe": _NONE,
     "pi": _NONE, "pf": _NONE, "s": _NONE, "z": _NONE, "c": _NONE,
 }  # fmt: skip
-#: Exact spelling of the names that are case-sensitive in Java: ``\p{lower}`` is an error there.
+#: Exact spelling of the names that are case-sensitive in Java. For example, ``\p{lower}`` is an error in
+#: Java.
 _CASED = {
     "lower": "Lower", "upper": "Upper", "ascii": "ASCII", "alpha": "Alpha", "digit": "Digit",
     "alnum": "Alnum", "punct": "Punct", "graph": "Graph", "print": "Print", "blank": "Blank",
@@ -92,7 +93,8 @@ class Source:
     def skip_comment(self) -> bool:
         """Skip a whitespace character or a ``#`` comment, and return whether anything was skipped.
 
-        Java's flag ``(?x)`` allows both in a pattern. A comment extends to the end of the line.
+        Java's flag ``(?x)`` allows whitespace and comments in a pattern. A comment extends to the end of the
+        line.
         """
         if self.peek() and self.peek() in " \t\n\r\f\v":
             self._at += 1

@@ -61,7 +61,7 @@ def client_configs(
     Options for a secure connection are checked, but keep Java's names, with underscores.
     :func:`secure_arguments` resolves secrets and parses login modules where a client is created.
 
-    Settings of Java's clients that have no effect here are dropped with one warning, as Java's clients do.
+    Settings of Java's clients that have no effect here are ignored with one warning, as in Java's clients.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def _kept_of_security(configs: Mapping[str, str], known: set[str]) -> tuple[dict
     if strange := [option_name(name) for name in arguments if name not in known]:
         # Raise an error rather than ignore a security option that the user relies on.
         names = [PREFIX + name for name in JAVA_NAMES]
-        advice = did_you_mean(strange[0], names, "kafkacore does not have it; remove it", cutoff=NEAR)
+        advice = did_you_mean(strange[0], names, "kafkacore does not support it; remove it", cutoff=NEAR)
         raise KafkaConfigurationError(f"unknown option {strange[0]}: {advice}")
     return {name: text for name, text in given.items() if option_name(name) not in ignored}, ignored
 

@@ -216,7 +216,7 @@ class _Translator:
 def _unquoted(found: re.Match[str]) -> str:
     """Return quoted text with each character escaped.
 
-    A digit is escaped by its code, because the escape before it could otherwise include the digit.
+    A digit is written as its character code. Otherwise an escape sequence before the digit could include it.
     """
     if found[1] is None:
         return found[0]
@@ -244,7 +244,7 @@ def _literal(character: str, flags: _Flags) -> str:
 
 
 def _written(characters: frozenset[str]) -> str:
-    """Return a Python character class of exactly those ``characters`` that a topic name can contain."""
+    """Return a Python character class of those ``characters`` that a topic name can contain."""
     names = sorted(characters & ALPHABET)
     if not names:
         return _NOTHING

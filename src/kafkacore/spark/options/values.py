@@ -86,7 +86,7 @@ def not_json(text: str, option: str, example: str) -> KafkaConfigurationError:
 
 
 def integer(known: Mapping[str, str], option: Setting) -> int:
-    """Return an option as a whole number, after a check of its lower limit; the default if it is not set."""
+    """Return an option as a whole number, or its default if it is not set. Check the lower limit."""
     name = option.name
     if name not in known:
         assert isinstance(option.default, int)
@@ -100,13 +100,13 @@ def integer(known: Mapping[str, str], option: Setting) -> int:
 
 
 def whole_number(text: str) -> int | None:
-    """Parse a number as Java's ``Long.parseLong`` does; return ``None`` where that fails."""
+    """Parse a number as Java's ``Long.parseLong`` does. Return ``None`` for an invalid number."""
     number = read_java_whole(text)
     return None if number is None or abs(number) > INT64_MAX else number
 
 
 def positive(known: Mapping[str, str], option: Setting) -> int | None:
-    """Return an option as a whole number above 0; ``None`` if it is not set."""
+    """Return an option as a whole number above 0, or ``None`` if the option is not set."""
     if option.name not in known:
         return None
     number = integer(known, option)
@@ -126,7 +126,7 @@ def boolean(known: Mapping[str, str], option: Setting) -> bool:
 
 
 def one_of(known: Mapping[str, str], option: Setting) -> str:
-    """Return one of the option's choices, matched without regard to case; the default if it is not set."""
+    """Return the choice that the option names, ignoring case, or the default if the option is not set."""
     text = known.get(option.name, str(option.default))
     try:
         return read_choice(option.choices, text)

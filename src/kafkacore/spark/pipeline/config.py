@@ -166,7 +166,7 @@ class PipelineConfig:
     sink:
         Where to write.
     checkpoint:
-        Directory of the checkpoint. The job continues from it, so that a second run does not repeat records.
+        Directory of the checkpoint. A second run continues from the checkpoint and does not repeat records.
     value_format:
         Format of the values, one of :data:`VALUE_FORMATS`. With json and avro, the fields of the value become
         the columns. With other formats, the columns are Kafka's.
@@ -177,7 +177,7 @@ class PipelineConfig:
     mode:
         Treatment of values that cannot be decoded. FAILFAST fails the job. DROPMALFORMED skips the record.
         PERMISSIVE sets the record's columns to null. If the schema has the column ``_corrupt_record``,
-        PERMISSIVE also stores the malformed bytes there.
+        PERMISSIVE also stores the malformed bytes in that column.
     derive:
         Additional columns: name and SQL expression, applied in order. An existing column is replaced.
     keep:

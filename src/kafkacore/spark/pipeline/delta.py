@@ -1,9 +1,9 @@
 """Write each micro-batch to a Delta table exactly once.
 
 The commit that adds the rows of a batch also stores the batch number as an app transaction of Delta's
-protocol. So a batch that Spark repeats is recognized. The app id of this transaction is the query's id, which
-is stored in the checkpoint: a new checkpoint is a new query. Rows pass through the driver's memory, one batch
-at a time. This module needs the extra ``kafkacore[delta]``.
+protocol. So this module recognizes a batch that Spark repeats. The app id of the transaction is the query's
+id, which Spark stores in the checkpoint. With a new checkpoint, the query has a new id. Rows pass through the
+driver's memory, one batch at a time. This module needs the extra ``kafkacore[delta]``.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class DeltaWriter:
 
     def __call__(self, frame: DataFrame, batch_id: int) -> None:
         query = frame.sparkSession.sparkContext.getLocalProperty(QUERY_ID)
-        assert query, "a micro-batch belongs to a query"
+        assert query, "Spark sets the id of the query for each micro-batch"
         if self.is_written(query, batch_id):
             logger.info("batch %s of query %s is already in the table; skipping it", batch_id, query)
             return
@@ -80,7 +80,7 @@ class DeltaWriter:
         Raises
         ------
         PipelineError
-            deltalake cannot write the rows. The message contains its error in one line.
+            deltalake cannot write the rows. The message contains deltalake's error in one line.
         """
         done = self._delta.CommitProperties(app_transactions=[self._delta.Transaction(query, batch_id)])
         try:

@@ -78,7 +78,7 @@ class PipelineResult:
     Parameters
     ----------
     rows:
-        Number of records of this run, without those that were in the sink before.
+        Number of records of this run, without the records that were in the sink before.
     batches:
         Number of batches that had records.
     stream_seconds, aggregate_seconds:
@@ -186,8 +186,8 @@ def _start(spark: SparkSession, config: PipelineConfig) -> StreamingQuery:
 class _Batches:
     """Batches that a query has completed.
 
-    Spark keeps the last hundred progress reports. Batches are identified by number, so that none is counted
-    twice.
+    Spark keeps the last hundred progress reports. Batches are identified by number, so that no batch is
+    counted twice.
     """
 
     def __init__(
@@ -207,7 +207,7 @@ class _Batches:
         """Report the batches that have completed since the last call."""
         for progress in self._query.recentProgress:
             # Use the property numInputRows, which adds up the rows of all sources. In Spark Connect, a
-            # progress has no item of that name.
+            # progress report has no item of that name.
             number, rows = progress.batchId, progress.numInputRows
             self.last = max(self.last, number)
             if rows and number not in self.rows:

@@ -1,8 +1,8 @@
 """Read one range of a partition in a Spark worker, as Arrow record batches.
 
 The task fetches the first batch itself. If the range has more records, a thread prefetches them while Spark
-processes a batch. A fetch requests 4 MiB: with 16 MiB, the cost per record was the same and the memory four
-times as large. After a read, the idle consumer keeps the rest of its last response, because the next
+processes a batch. A fetch requests 4 MiB. With 16 MiB, the cost per record was the same, but the memory was
+four times as large. After a read, the idle consumer keeps the rest of its last response, because the next
 micro-batch may start with those records. If a read is aborted, its consumer is closed, because responses may
 still be in flight.
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kafkacore.spark.columns.output import Output
     from kafkacore.spark.reader.options import SourceOptions
 
-#: Maximum rows of an Arrow batch. With so many, the JVM's cost per batch (about 0.2 ms) is negligible.
+#: Maximum rows of an Arrow batch. With so many rows, the JVM's cost per batch (about 0.2 ms) is negligible.
 BATCH_ROWS = 100_000
 #: Maximum rows of the first batch, when the size of a record is unknown. A compressed response of 4 MiB may
 #: be much larger when decompressed.

@@ -1,7 +1,8 @@
 """Compute the offset ranges of a micro-batch and its tasks.
 
-An offset is always that of the *next* record to read. The text form ``{"topic":{"0":n}}`` is the same as in
-Spark's built-in ``kafka`` source, so that either source can read the checkpoint of the other.
+An offset in this module is always the offset of the *next* record to read. The text form
+``{"topic":{"0":n}}`` is the same as in Spark's built-in ``kafka`` source, so that either source can read the
+checkpoint of the other.
 """
 
 from __future__ import annotations
@@ -78,8 +79,8 @@ def from_json(parsed: Any) -> Offsets:
 def backlog(start: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int]) -> int:
     """Return the number of offsets between two positions.
 
-    A partition without a start counts from 0. A partition whose end is before its start counts negatively, as
-    in ``KafkaMicroBatchStream.delayBatch`` of Spark.
+    For a partition without a start, the start is 0. A partition whose end is before its start adds a negative
+    number, as in ``KafkaMicroBatchStream.delayBatch`` of Spark.
     """
     return sum(offset - start.get(tp, 0) for tp, offset in latest.items())
 
@@ -129,7 +130,7 @@ def split(
 
 
 def _share(size: int, total: int, parts: int) -> int:
-    # Java rounds a half up; Python's round() rounds it to the even number.
+    # Java rounds .5 up, whereas Python's round() rounds .5 to the nearest even number.
     return max(math.floor(size / total * parts + 0.5), 1)
 
 

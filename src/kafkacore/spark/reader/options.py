@@ -47,7 +47,8 @@ OWNED_BY_THE_SOURCE = {
 }
 
 SUBSCRIPTIONS = ("assign", "subscribe", "subscribePattern")
-#: Options that are errors in a stream. As in Spark's own source, ``endingTimestamp`` is ignored instead.
+#: Options that raise an error in a stream. The option ``endingTimestamp`` is ignored, as in Spark's own
+#: source.
 REFUSED_IN_STREAMS = ("endingOffsetsByTimestamp", "endingOffsets")
 _B, _S, _I, _L = SettingType.BOOLEAN, SettingType.STRING, SettingType.INT, SettingType.LONG
 # fmt: off
@@ -93,17 +94,17 @@ OPTIONS: Final = table(
     spark_option("fetchOffset.retryIntervalMs", _L, 1_000, low=0,
                  documentation="Pause between two attempts to get offsets, in ms."),
     spark_option("maxOffsetsPerTrigger", _L, scope="stream",
-                 documentation="Maximum number of offsets in a micro-batch. Partitions share it in "
-                               "proportion to their backlog."),
+                 documentation="Maximum number of offsets in a micro-batch. Partitions share this "
+                               "number in proportion to their backlog."),
     spark_option("minOffsetsPerTrigger", _L, low=0, scope="stream",
-                 documentation="Minimum number of offsets in a micro-batch. With fewer, the micro-batch "
-                               "waits for more, but at most for `maxTriggerDelay`."),
+                 documentation="Minimum number of offsets in a micro-batch. If fewer are available, the "
+                               "micro-batch waits for more, but at most for `maxTriggerDelay`."),
     spark_option("maxTriggerDelay", _S, "15m", scope="stream",
                  documentation="Maximum time that a micro-batch waits for `minOffsetsPerTrigger`, such as "
                                "`30s` or `15m`."),
     spark_option("minPartitions", _I,
                  documentation="Approximate minimum number of tasks. Large offset ranges are split to reach "
-                               "it."),
+                               "this number."),
     spark_option("maxRecordsPerPartition", _L,
                  documentation="Maximum number of records per task. Larger offset ranges are split."),
     spark_option("groupIdPrefix", _S,
@@ -290,7 +291,7 @@ def _refuse_end_of_stream(known: Mapping[str, str], streaming: bool) -> None:
         return
     for name in REFUSED_IN_STREAMS:
         if name in known:
-            raise KafkaConfigurationError(f"{name} is only for spark.read: remove it, a stream has no end")
+            raise KafkaConfigurationError(f"{name} is only for spark.read: a stream has no end; remove it")
     if "endingTimestamp" in known:
         logger.warning("endingTimestamp has no effect in spark.readStream, because a stream has no end")
 

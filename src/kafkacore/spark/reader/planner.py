@@ -30,7 +30,7 @@ INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__sha
 
 
 class MissingTopicError(KafkaConfigurationError):
-    """A topic that the options name does not exist, at least not yet."""
+    """A topic that the options name does not exist (yet)."""
 
     retriable = True
 
@@ -38,7 +38,7 @@ class MissingTopicError(KafkaConfigurationError):
 class OffsetPlanner:
     """Finds partitions and offsets by querying the brokers.
 
-    It connects on first use. Only one thread may use it at a time.
+    The planner connects on first use. Only one thread may use a planner at a time.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ class OffsetPlanner:
     def latest(self, known: Mapping[TopicPartition, int] | None = None) -> Offsets:
         """Return the end offset of every partition that exists now.
 
-        It is the high watermark, or the last stable offset with read_committed.
+        The end offset is the high watermark, or the last stable offset with read_committed.
 
         Parameters
         ----------

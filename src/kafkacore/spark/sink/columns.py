@@ -1,7 +1,7 @@
 """Find the columns of a DataFrame that are written, and split its batches by topic.
 
-Names and types are those of Spark's built-in sink. In addition there is a column ``timestamp``. As in that
-sink, partition -1 is an error, and with a null partition the key determines the partition.
+Names and types are those of Spark's built-in sink. In addition there is a column ``timestamp``. As in the
+built-in sink, partition -1 is an error. If the partition is null, the key determines the partition.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def rows_by_topic(batch: pa.RecordBatch, columns: SinkColumns, topic: str | None
         sent[at] = _milliseconds(sent[at])
     table = pa.record_batch(sent, names=names)
     if columns.topic is None:
-        assert topic is not None, "the driver has checked it"
+        assert topic is not None, "the driver has checked that the topic is set"
         yield TopicRows(topic, table, None)
         return
     yield from _divided(table, batch.column(columns.topic))

@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Seconds that a failed task or batch waits for its transactions to be aborted. After that they are left to
-#: time out.
+#: Maximum seconds that a failed task or batch waits until its transactions are aborted. A transaction that is
+#: still open then ends when it times out.
 ABORT_TIMEOUT_S = 5.0
-#: Errors that the broker returns for a transaction that was committed, or that a later attempt has aborted.
+#: Errors that the broker returns if the transaction was already committed or a later attempt has aborted it.
 ENDED_ALREADY = (ProducerFencedError, InvalidProducerEpochError, InvalidTxnStateError)
 #: Partition for which the progress is committed. Brokers require that it exists, and partition 0 always does.
 MARKER_PARTITION = 0
