@@ -23,7 +23,7 @@ _TOPIC_NAME = re.compile(f"{TOPIC_NAME_CHARACTERS}{{1,{MAX_TOPIC_NAME_LENGTH}}}"
 def printable(text: str) -> str:
     """Return ``text`` with line ends, escape sequences and other unprintable characters escaped.
 
-    So text that a peer has sent cannot forge a log line.
+    Without this, text from a peer could forge a log line.
     """
     if text.isprintable():
         return text
@@ -130,7 +130,7 @@ class EnumHelper(Enum):
             return cls[str(val).strip().upper().replace("-", "_")]
         except KeyError:
             names = ", ".join(each.name for each in cls)
-            raise ValueError(f"{cls.__name__} does not have {val!r}; it has {names}") from None
+            raise ValueError(f"{cls.__name__} has no member {val!r}; its members are {names}") from None
 
     @classmethod
     def value_for(cls, val: object) -> Any:
@@ -171,7 +171,7 @@ class IsolationLevel(EnumHelper, IntEnum):
 
 
 class OffsetSpec(EnumHelper, IntEnum):
-    """Offsets with a name. The value is the special timestamp that requests them in ListOffsets."""
+    """Named offsets. Each value is the special timestamp that requests the offset in ListOffsets."""
 
     LATEST = -1
     EARLIEST = -2
@@ -194,7 +194,10 @@ class ResourceType(IntEnum):
 
 
 class ACLResourcePatternType(IntEnum):
-    """How the name of an entry matches resources (KIP-290). ``ANY`` and ``MATCH`` are only for filters."""
+    """How the name in an access control entry matches resources (KIP-290).
+
+    ``ANY`` and ``MATCH`` are valid only in filters.
+    """
 
     UNKNOWN = 0
     ANY = 1

@@ -22,8 +22,8 @@ class RecordBatch(BatchHeader):
 class Record:
     """A record: its position in the batch. Key, value and headers are created each time they are read.
 
-    The loop over a batch reuses the same objects as long as no other reference to them exists. A record that
-    is kept does not change, and keeps the memory of its batch alive until :meth:`detach`.
+    A loop over a batch reuses a record object if nothing else refers to the object. A record that the caller
+    keeps does not change. Such a record keeps the memory of its batch alive until :meth:`detach` is called.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ def read_batches(buffer: Buffer, check_crcs: bool = True, max_decompressed_size:
     Raises
     ------
     CorruptRecordError
-        A header is invalid or a CRC does not match. A message of format 0 or 1 is converted when it is
-        reached, so corruption in any part of it raises the error then. The iterator does not advance past
-        corrupt data, so its next call raises the error again.
+        A header is invalid or a CRC does not match. A message of format 0 or 1 is converted when the iterator
+        reaches the message, so corruption in any part of the message raises the error then. The iterator does
+        not advance past corrupt data, so its next call raises the error again.
     """

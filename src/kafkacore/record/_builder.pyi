@@ -27,8 +27,8 @@ class RecordBatchBuilder:
     Attributes
     ----------
     size_in_bytes:
-        Current size in bytes with the header: uncompressed while the batch is open, on the wire once it is
-        sealed.
+        Size of the batch in bytes, including the header. It is the uncompressed size while the batch is open,
+        and the size on the wire once the batch is sealed.
     base_timestamp, max_timestamp:
         Milliseconds since the epoch; -1 while the batch is empty.
     """

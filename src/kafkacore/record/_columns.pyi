@@ -26,7 +26,7 @@ class RecordColumns:
 
 @final
 class ColumnBuilder:
-    """A collector of the records of batches as columns. It is not thread-safe: give each thread its own.
+    """Collects the records of batches in columns. A builder is not thread-safe: use one per thread.
 
     Parameters
     ----------
@@ -40,7 +40,8 @@ class ColumnBuilder:
     timezone:
         Name of the time zone of the timestamp column, e.g. ``"UTC"``; ``None`` for none.
     headers_null_when_empty:
-        Whether a record without headers has null, as in Spark's source, instead of an empty list.
+        Whether a record without headers gets null in the headers column, as in Spark's source. Otherwise it
+        gets an empty list.
     max_column_bytes:
         Size in bytes at which a column of keys, values or headers is full; at most 2 GiB, the limit of 32-bit
         offsets.
@@ -109,9 +110,9 @@ class ColumnBuilder:
     ) -> tuple[int, int, int]:
         """Append the next batches without the GIL, as long as each can be appended as a whole.
 
-        Such a batch has format 2, is uncompressed, is not a control batch, is valid and fits completely. The
-        method stops before any other batch. ``next(batches)`` and :meth:`append` then
-        handle that batch or raise its error.
+        A batch qualifies if it has format 2, is uncompressed, is not a control batch, is valid and fits
+        completely. The method stops before the first batch that does not qualify. ``next(batches)`` and
+        :meth:`append` then handle that batch or raise its error.
 
         Parameters
         ----------

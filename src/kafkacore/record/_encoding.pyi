@@ -12,7 +12,7 @@ def encode(
     compression_level: int | None = None,
     compression_ratio: float = 1.0,
 ) -> list[memoryview]:
-    """Encode columns into record batches. Only the collection of Python objects needs the GIL.
+    """Encode columns into record batches. The GIL is held only to read Python objects.
 
     Parameters
     ----------
@@ -27,8 +27,8 @@ def encode(
     Returns
     -------
     list
-        Read-only memoryviews, one for each batch. Together the batches contain all rows in order. Each has
-        base offset 0, as a producer sends it.
+        Read-only memoryviews, one for each batch. Together the batches contain all rows in order. The base
+        offset of each batch is 0, as in a batch that a producer sends.
 
     Raises
     ------

@@ -80,9 +80,9 @@ def down_convert(
     """Convert the batches in ``buffer`` for a client that supports message formats up to ``to_magic``.
 
     Record headers and control batches are left out. A batch of format ``to_magic`` or older stays unchanged;
-    a converted batch keeps its codec. Uncompressed messages before ``first_offset`` are left out too: in the
-    old formats each is a batch of its own, and a fetch begins with the batch that contains the offset. Some
-    versions of librdkafka rely on this.
+    a converted batch keeps its codec. Uncompressed messages before ``first_offset`` are left out too. In the
+    old formats, each such message is a batch of its own, and the response to a fetch begins with the batch
+    that contains the requested offset. Some versions of librdkafka rely on this.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def down_convert_some(
 ) -> tuple[bytes, int]:
     """Convert batches as :func:`down_convert` does, up to a size.
 
-    The conversion stops after the batch with which the total decompressed size reaches ``max_plain_bytes``.
+    The conversion stops once the batches read have a total decompressed size of ``max_plain_bytes`` or more.
 
     Returns
     -------

@@ -28,7 +28,7 @@ __all__ = [
     "VirtualClock",
 ]
 
-# pytest imports this package in every run because of the plugin, so these modules are imported on first use.
+# Because of the plugin, pytest imports this package in every run. These modules are imported on first use.
 _MODULES = {
     "Direction": "proxy_connection",
     "BrokerFaults": "broker_faults",

@@ -86,7 +86,7 @@ class BrokerFaults:
         Parameters
         ----------
         errors:
-            Classes of ``kafkacore.errors``, such as ``NotLeaderForPartitionError``. Each is used once.
+            Classes of ``kafkacore.errors``, such as ``NotLeaderForPartitionError``. Each error is used once.
         topic, partition:
             Fail only this topic or partition, in Produce, Fetch, ListOffsets, OffsetForLeaderEpoch,
             DeleteRecords and WriteTxnMarkers.
@@ -100,7 +100,7 @@ class BrokerFaults:
         assert key is not None
         known = sorted({*PARTITION_APIS, *GROUP_APIS, *TRANSACTION_APIS, *ERROR_RESPONSES})
         if api not in known:
-            raise ValueError(f"{api} cannot be answered with an error; these can: {', '.join(known)}")
+            raise ValueError(f"{api} cannot be answered with an error; these APIs can: {', '.join(known)}")
 
         for error in errors:
             self._add(key, node, 1, self._failing(api, error, topic, partition))
@@ -180,7 +180,7 @@ class BrokerFaults:
     def throttle(self, api: str | None, ms: int, *, times: int | None = 1, node: int | None = None) -> None:
         """Answer with ``throttle_time_ms``, so that the client pauses for ``ms`` milliseconds (KIP-219).
 
-        Responses without that field stay as they are.
+        Responses without that field do not change.
         """
 
         def apply(request: Request, serve: Serve) -> None:
@@ -275,8 +275,8 @@ GROUP_APIS = (
     "DeleteGroups",
     "TxnOffsetCommit",
 )
-#: APIs whose errors come from the transaction coordinator. InitProducerId, which producers without a
-#: transactional id use too, and ListTransactions have an error field of their own.
+#: APIs whose errors come from the transaction coordinator. InitProducerId and ListTransactions are not
+#: listed, because their responses have an error field.
 TRANSACTION_APIS = ("AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn", "DescribeTransactions")
 
 

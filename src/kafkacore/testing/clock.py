@@ -9,7 +9,9 @@ from kafkacore.clock import Clock
 
 
 class VirtualClock(Clock):
-    """A :class:`~kafkacore.clock.Clock` that :meth:`advance` moves. Sleeping and waiting advance it at once.
+    """A :class:`~kafkacore.clock.Clock` that :meth:`advance` moves.
+
+    Sleeping and waiting advance the clock at once.
 
     Parameters
     ----------
@@ -41,7 +43,7 @@ class VirtualClock(Clock):
         self.advance(max(duration_ms, 0.0))
 
     def wait_for(self, condition: Condition, predicate: Callable[[], bool], timeout_ms: float | None) -> bool:
-        """Advance by the time-out, unless the predicate is true. No other thread can make it true."""
+        """Advance by the time-out, unless the predicate is true. No other thread can change the predicate."""
         if not predicate() and timeout_ms is not None:
             self.advance(max(timeout_ms, 0.0))
         return predicate()

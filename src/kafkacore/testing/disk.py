@@ -30,7 +30,7 @@ class PowerLossError(BaseException):
 class _File:
     data: bytearray = field(default_factory=bytearray)
     durable: bytes = b""
-    #: Changes since the last sync: (position, bytes) of a write, (size, None) of a truncation.
+    #: Changes since the last sync. A write is (position, bytes); a truncation is (size, None).
     pending: list[tuple[int, bytes | None]] = field(default_factory=list)
     is_locked: bool = False
 
@@ -103,7 +103,7 @@ class _Folder:
         return _Folder(survivors, dict(survivors))
 
     def after_kill(self) -> _Folder:
-        """Release the locks. Nothing is lost, and nothing becomes durable."""
+        """Release the locks. No data is lost, and no data becomes durable."""
         for node in self.names.values():
             if isinstance(node, _Folder):
                 node.after_kill()
@@ -130,7 +130,7 @@ class SimulatedDisk(Disk):
         and the path. It returns the error to raise, or ``None``. A failing ``pwritev`` writes half of its
         bytes first.
     capacity:
-        Capacity in bytes. A write beyond it fails with ENOSPC after the bytes that fit.
+        Capacity in bytes. A write that exceeds the capacity stores the bytes that fit, and fails with ENOSPC.
     """
 
     has_descriptors = False
@@ -148,7 +148,7 @@ class SimulatedDisk(Disk):
     # ---- Power loss and kill --------------------------------------------------------------------------
 
     def lose_power(self, clock: Clock) -> SimulatedDisk:
-        """Lose power now, and return a possible state of the disk. ``clock.random`` decides what survives."""
+        """Simulate a power loss, and return a possible state of the disk, chosen by ``clock.random``."""
         self._has_power = False
         return SimulatedDisk(self._root.after_power_loss(clock), self._boots + 1)
 
@@ -157,7 +157,7 @@ class SimulatedDisk(Disk):
         return SimulatedDisk(deepcopy(self._root).after_kill(), self._boots)
 
     def kill_process(self) -> SimulatedDisk:
-        """Kill the process now, and return the state of the disk."""
+        """Simulate a kill of the process, and return the state of the disk."""
         self._has_power = False
         return SimulatedDisk(self._root.after_kill(), self._boots)
 
@@ -212,7 +212,7 @@ class SimulatedDisk(Disk):
         return node
 
     def rename(self, source: Path, target: Path) -> None:
-        assert source.parent == target.parent, "the log renames inside a folder only"
+        assert source.parent == target.parent, "a rename must stay in the same folder"
         self._call("rename", source)
         self._folder(source.parent).change({source.name: None, target.name: self._node(source)})
 

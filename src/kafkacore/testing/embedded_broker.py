@@ -20,8 +20,8 @@ class EmbeddedBroker:
     Parameters
     ----------
     data_dir:
-        Folder of the broker's data and log. ``None`` creates a temporary one, which :meth:`close` and the end
-        of the ``with`` block remove. :meth:`stop`, :meth:`kill` and :meth:`restart` keep it.
+        Folder of the broker's data and log. ``None`` creates a temporary folder, which :meth:`close` and the
+        end of the ``with`` block remove. :meth:`stop`, :meth:`kill` and :meth:`restart` keep the folder.
     clock:
         Clock for the time-outs of starting and stopping.
     config:
@@ -63,9 +63,9 @@ class EmbeddedBroker:
         Parameters
         ----------
         user:
-            The user to log in as, one of ``users``. Defaults to the first one.
+            The user to log in as, one of ``users``. Defaults to the first user.
         listener:
-            The name of the listener to connect to. Defaults to the first one.
+            The name of the listener to connect to. Defaults to the first listener.
 
         Raises
         ------

@@ -38,12 +38,12 @@ class EmbeddedCluster:
     nodes:
         Number of nodes. Their ids are 1, 2, 3, …
     data_dir:
-        Folder of the log. ``None`` creates a temporary one, which :meth:`close` removes.
+        Folder of the log. ``None`` creates a temporary folder, which :meth:`close` removes.
     clock:
         Clock of the broker.
     config:
         Properties of the broker, by Kafka's names with underscores: ``num_partitions``,
-        ``log_segment_bytes``. ``FOR_TESTS`` has the defaults that differ from the broker's.
+        ``log_segment_bytes``. ``FOR_TESTS`` lists the defaults that differ from the defaults of a broker.
 
     Attributes
     ----------
@@ -244,9 +244,10 @@ class EmbeddedCluster:
         return self._leader_of(self._services().transaction_log, transactional_id)
 
     def move_transaction_coordinator(self, transactional_id: str, *, to: int | None = None) -> int:
-        """Make another node the coordinator of a transactional id, and return it.
+        """Make another node the coordinator of a transactional id, and return the id of that node.
 
-        All ids in the same partition of ``__transaction_state`` move, too. Open transactions stay open.
+        All transactional ids in the same partition of ``__transaction_state`` move, too. Open transactions
+        stay open.
         """
         return self._move_leader_of(self._services().transaction_log, transactional_id, to)
 
@@ -272,7 +273,7 @@ class EmbeddedCluster:
 
     def _services(self) -> BrokerServices:
         services = self._running().services
-        assert services is not None, "a running broker has them"
+        assert services is not None, "a running broker has services"
         return services
 
     def _cluster(self) -> ClusterState:

@@ -34,7 +34,7 @@ class ProxyCounters:
     Attributes
     ----------
     connections, open_connections:
-        Number of accepted connections, and of those that are still open.
+        Number of accepted connections, and number of connections that are still open.
     bytes_to_broker, bytes_to_client:
         Bytes written to the sockets of each side.
     cuts:
@@ -81,7 +81,7 @@ class FaultProxy:
     target:
         ``host:port`` of the broker. It may be set later; until then, connections are reset.
     host, port:
-        Address to listen on; port 0 takes a free one.
+        Address to listen on. Port 0 selects a free port.
     seed:
         Seed of the jitter.
     frames:
@@ -163,11 +163,11 @@ class FaultProxy:
     ) -> None:
         """Delay new bytes by ``delay_ms`` to ``delay_ms + jitter_ms`` milliseconds; 0 removes the delay.
 
-        The order stays the same. Bytes that are already queued keep their time. Connecting is not delayed,
-        because the operating system completes the handshake.
+        The order stays the same. Bytes that are already queued keep their previous delay. Connecting is not
+        delayed, because the operating system completes the handshake.
         """
         _check(
-            min(delay_ms, jitter_ms) >= 0, f"delay_ms={delay_ms}, jitter_ms={jitter_ms}: neither is negative"
+            min(delay_ms, jitter_ms) >= 0, f"delay_ms={delay_ms}, jitter_ms={jitter_ms}: must not be negative"
         )
 
         def set_it(link: Link) -> None:
@@ -185,7 +185,7 @@ class FaultProxy:
         self._for_links(direction, set_it)
 
     def set_stalled(self, is_stalled: bool = True, *, direction: Direction | None = None) -> None:
-        """Forward neither bytes nor disconnects, as on a half-open connection. ``False`` resumes."""
+        """Forward neither bytes nor disconnects, as on a half-open connection. ``False`` ends this state."""
 
         def set_it(link: Link) -> None:
             link.is_stalled = is_stalled
@@ -224,13 +224,13 @@ class FaultProxy:
         after:
             Number of further bytes that pass.
         connection:
-            The connection to cut, once: 1 is the next accepted one, 2 the one after it. ``None`` cuts all
-            open and all new connections until :meth:`lift`.
+            Number of the connection to cut once. The next accepted connection is 1, and the connection after
+            it is 2. ``None`` cuts all open and all new connections until :meth:`lift`.
         ending:
             How both sides see the end.
         """
         _check(after >= 0, f"after={after} must be 0 or more")
-        _check(connection is None or connection > 0, f"connection={connection}: the next one is 1")
+        _check(connection is None or connection > 0, f"connection={connection} must be 1 or more")
 
         def set_it() -> None:
             self._connection_cuts.append(_ConnectionCut(direction, after, connection, ending))
@@ -250,7 +250,7 @@ class FaultProxy:
             Bytes of the request that reach the broker, including the four bytes of its size. A larger number
             than the size of the request lets the whole request pass.
         number:
-            Which of the next requests: 1 is the next one.
+            Which of the next requests to cut; 1 is the next request.
         ending:
             How both sides see the end.
         """
@@ -332,7 +332,7 @@ class FaultProxy:
                 "cut_request() and cut_response() need a proxy that was created with frames=True"
             )
         _check(cut.after >= 0, f"after={cut.after} must be 0 or more")
-        _check(cut.number > 0, f"number={cut.number}: the next request is 1")
+        _check(cut.number > 0, f"number={cut.number} must be 1 or more")
         self._do(lambda: self._request_cuts.append(cut))
 
     def _do(self, command: Callable[[], None]) -> None:

@@ -132,7 +132,7 @@ class MockSelector:
         self._sends[send.destination_id] = send
 
     def poll(self, timeout_ms: float, return_on_completed_sends: bool = True) -> None:
-        assert not self._is_closed, "a closed selector is polled"
+        assert not self._is_closed, "poll() was called on a closed selector"
         self.connected = []
         self.completed_sends = []
         self.completed_receives = []
@@ -360,7 +360,7 @@ class MockClient:
         self._prepared.append(_Prepared(answer, request_class, node_id, disconnected))
 
     def respond(self, answer: ResponseMessage, node_id: int | None = None) -> None:
-        """Answer the oldest unanswered request of the answer's API, to ``node_id`` or to any node.
+        """Answer the oldest unanswered request of the same API, sent to ``node_id`` or to any node.
 
         The response arrives with the next poll.
         """
@@ -378,7 +378,7 @@ class MockClient:
         self.selector.receive(request.connection_id, b"".join(pieces))
 
     def disconnect(self, node_id: int) -> None:
-        """Close the connection to a node; the next poll reports it."""
+        """Close the connection to a node. The next poll reports that the connection is closed."""
         self.selector.end(self.client.connection_id(node_id))
         self.unanswered = deque(each for each in self.unanswered if each.node_id != node_id)
 

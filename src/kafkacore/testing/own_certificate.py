@@ -9,7 +9,7 @@ from typing import Any
 def secure(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return a copy of a configuration in which TLS listeners need no configured certificate.
 
-    Names may have dots or underscores.
+    Property names may have dots or underscores.
     """
     named = {name.replace("_", "."): value for name, value in config.items()}
     speaks_tls = any(

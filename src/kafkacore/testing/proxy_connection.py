@@ -31,7 +31,7 @@ class Direction(enum.Enum):
 
 
 class Ending(enum.Enum):
-    """How a connection is cut on both sides.
+    """How both sides see the end of a connection that is cut.
 
     ``FIN`` is an orderly close and ``RST`` a reset. With ``SILENCE`` the connection stays open, but nothing
     passes any more.
@@ -44,7 +44,7 @@ class Ending(enum.Enum):
 
 @dataclass
 class Link:
-    """The faults of one direction. All connections share its rate, as they would share a cable."""
+    """The faults of one direction. All connections share the rate of the link, like that of a cable."""
 
     #: Seeded random number from 0 to below 1, for the jitter.
     chance: Callable[[], float]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 SIZE_LENGTH: Final = 4
-#: Size, api key, api version, correlation id.
+#: Head of a request: size, API key, API version and correlation id.
 REQUEST_HEAD: Final = struct.Struct(">ihhi")
 #: Size, correlation id.
 RESPONSE_HEAD: Final = struct.Struct(">ii")

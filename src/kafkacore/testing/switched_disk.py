@@ -36,7 +36,7 @@ class SwitchedDisk(Disk):
         Raises
         ------
         ValueError
-            If ``verb`` is another word.
+            If ``verb`` is not one of these names.
         """
         if verb not in VERBS:
             raise ValueError(f"unknown operation {verb!r}; use one of {', '.join(VERBS)}")

@@ -1,7 +1,7 @@
 """Prevent Python code from creating an uninitialized object of a compiled class.
 
-Compiled code creates objects by ``cls.__new__(cls)``, which calls the type's slot, and then sets the fields.
-From Python the same expression would return an object full of null pointers.
+Compiled code creates objects by ``cls.__new__(cls)``, which calls the type's slot ``tp_new``, and then sets
+the fields. From Python the same expression would return an object full of null pointers.
 """
 
 cdef extern from *:
@@ -13,7 +13,7 @@ cdef extern from *:
 
 
 cdef int made_only_by(type cls, str maker) except -1:
-    """Make ``cls.__new__`` raise TypeError for Python callers. The class's ``__init__`` must raise it, too.
+    """Make ``cls.__new__`` raise TypeError for Python callers. The class's ``__init__`` must do the same.
 
     Compiled code is not affected, because it does not look up the attribute ``__new__``.
     """

@@ -12,7 +12,7 @@ def crc32c(buffer: Buffer, value: int = 0) -> int:
     """
 
 def implementations() -> tuple[str, ...]:
-    """Return the names of the implementations that this machine can run, the one in use first."""
+    """Return the names of the implementations that this machine can run. The first is in use."""
 
 def crc32c_with(implementation: str, buffer: Buffer, value: int = 0) -> int:
     """Return the CRC-32C computed by the named implementation, for tests and measurements.

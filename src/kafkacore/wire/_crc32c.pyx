@@ -1,7 +1,7 @@
 """CRC-32C (Castagnoli), the checksum of Kafka's record batches.
 
-crc32c_impl.c computes it, with the processor's instruction where there is one. The name of this module has an
-underscore because `kafkacore.wire.crc32c` is the function.
+The checksum is computed in crc32c_impl.c, with the processor's CRC instruction if it has one. The name of
+this module has an underscore because `kafkacore.wire.crc32c` is the function.
 """
 
 cimport cython
@@ -62,7 +62,7 @@ def crc32c(buffer, uint32_t value=0) -> int:
 
 
 def implementations() -> tuple:
-    """Return the names of the implementations that this machine can run, the one in use first."""
+    """Return the names of the implementations that this machine can run. The first is in use."""
     found = []
     cdef int index = 0
     while kc_crc32c_name(index) != NULL:

@@ -7,11 +7,11 @@ cdef class Cursor:
     cdef const uint8_t *start
     cdef const uint8_t *pos
     cdef const uint8_t *end
-    # The whole buffer, from which returned views are sliced; `origin` is its start.
+    # The whole buffer, from which returned views are sliced. `origin` is the start of the buffer.
     cdef object memory
     cdef const uint8_t *origin
     cdef Py_buffer view
-    # Limit on the elements of all arrays together, and how many of them are left
+    # Maximum number of elements in all arrays together, and how many more elements may follow.
     cdef Py_ssize_t most_elements
     cdef Py_ssize_t elements_left
 

@@ -27,7 +27,7 @@ class Cursor:
     def limit_elements(self, most: int) -> int:
         """Limit the arrays and tagged fields read from here on to ``most`` elements in total.
 
-        An element of two bytes may become an object of a hundred bytes.
+        The limit bounds the memory: an element of two bytes may become an object of a hundred bytes.
         """
     def count_elements(self, count: int) -> int:
         """Count ``count`` more elements against the limit that :meth:`limit_elements` has set.

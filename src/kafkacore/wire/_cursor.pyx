@@ -24,7 +24,7 @@ cdef extern from *:
     Py_ssize_t PY_SSIZE_T_MAX
 
 
-# The garbage collector would clear the Py_buffer without releasing it.
+# Disable garbage collection of this class, because it would clear the Py_buffer without releasing it.
 @cython.no_gc
 @cython.final
 cdef class Cursor:
@@ -90,7 +90,7 @@ cdef class Cursor:
     cpdef int limit_elements(self, Py_ssize_t most) except -1:
         """Limit the arrays and tagged fields read from here on to ``most`` elements in total.
 
-        An element of two bytes may become an object of a hundred bytes.
+        The limit bounds the memory: an element of two bytes may become an object of a hundred bytes.
         """
         self.most_elements = self.elements_left = most
         return 0

@@ -1,6 +1,6 @@
 """Make one memory allocation of the calling thread fail, to test how the code handles it.
 
-Python's allocators are replaced only during the call. Code outside of it runs at full speed.
+Python's allocators are replaced only during the call, so all other code runs at full speed.
 """
 
 from libc.stdint cimport int64_t
@@ -15,7 +15,7 @@ cdef bint _in_use = False
 
 
 def call_with_failure(function, int64_t number, *, bint objects=False):
-    """Call ``function`` and make its allocation number ``number`` fail, counted from 1.
+    """Call ``function`` and make one of its allocations fail. ``number`` 1 is the first allocation.
 
     Parameters
     ----------

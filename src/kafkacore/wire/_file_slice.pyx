@@ -17,7 +17,7 @@ cdef class FileSlice:
     position, size:
         Position of the first byte, and the number of bytes, at least 1.
     holder:
-        Object that keeps ``fd`` open until its ``release_hold()`` is called. This happens once: by
+        Object that keeps ``fd`` open until its ``release_hold()`` is called. The slice calls it once: in
         :meth:`release`, or when the slice is garbage-collected.
     """
 

@@ -2,7 +2,8 @@
 
 By default, a waiting thread gets the GIL from a busy thread after 5 ms (``sys.getswitchinterval``). In that
 time a loop of ``send()`` appends megabytes. The producer's network thread needs the GIL for some
-microseconds, hundreds of times a second. So it announces that it is waiting, and ``send()`` yields to it.
+microseconds, hundreds of times a second. So the network thread announces that it is waiting, and ``send()``
+yields to the network thread.
 """
 
 cdef extern from "gil_handoff_impl.h" nogil:

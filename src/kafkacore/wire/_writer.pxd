@@ -3,8 +3,8 @@
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 cdef class Writer:
-    # The piece being written is `data[:size]`, with `capacity` bytes allocated. `sealed` has the pieces
-    # before it.
+    # The piece being written is `data[:size]`, with `capacity` bytes allocated. `sealed` contains the earlier
+    # pieces.
     cdef uint8_t *data
     cdef Py_ssize_t size
     cdef Py_ssize_t capacity

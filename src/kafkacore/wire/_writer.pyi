@@ -51,7 +51,7 @@ class Writer:
     def write_string(self, value: str) -> int:
         """Write the UTF-8 bytes of ``value``, without a length."""
     def write_length(self, size: int, compact: bool, short_length: bool = False) -> int:
-        """Write a length as ``Cursor.read_length`` reads it; -1 means null.
+        """Write a length in the form that ``Cursor.read_length`` reads; -1 means null.
 
         Set ``short_length`` for a string, which has at most 32,767 bytes.
         """

@@ -165,7 +165,7 @@ cdef class Writer:
 
     # ---- Values with a length in front ------------------------------------------------------------------
     cpdef int write_length(self, Py_ssize_t size, bint compact, bint short_length=False) except -1:
-        """Write a length as ``Cursor.read_length`` reads it; -1 means null.
+        """Write a length in the form that ``Cursor.read_length`` reads; -1 means null.
 
         Set ``short_length`` for a string, which has at most 32,767 bytes.
         """

@@ -253,8 +253,8 @@ def _repeated(marker: Marker | None, batch: Marker) -> int:
     if marker.tasks != batch.tasks:
         raise ExactlyOnceError(
             f"batch {batch.batch_id} was committed with {marker.tasks} tasks, but is repeated with "
-            f"{batch.tasks}, so the sink cannot tell which rows are already written. Nothing was committed "
-            "now. Run this batch with the previous number of partitions, then change it"
+            f"{batch.tasks} tasks, so the sink cannot tell which rows are already written. Nothing was "
+            "committed now. Run this batch with the previous number of partitions, then change that number"
         )
     if marker.digest != batch.digest:
         raise ExactlyOnceError(

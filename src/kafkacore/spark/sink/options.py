@@ -41,8 +41,8 @@ SINK_OPTIONS: Final = table(
                  documentation="Prefix of the transactional ids and of the consumer group that stores the "
                                "progress."),
     spark_option("exactly.once.topic", SettingType.STRING, shown_default="the option `topic`",
-                 documentation="Topic under whose name the progress is stored, as the committed offset of "
-                               "its partition 0. The topic must exist."),
+                 documentation="Topic for which the progress is stored: the progress is the committed "
+                               "offset of partition 0 of this topic. The topic must exist."),
 )
 # fmt: on
 SINK_OPTION_NAMES: Final = tuple(SINK_OPTIONS)
@@ -162,7 +162,8 @@ def parse_sink_options(options: Mapping[str, str], streaming: bool) -> SinkOptio
 def _with_compression_level(given: Mapping[str, str]) -> dict[str, str]:
     """Replace the levels of all codecs by the level of the chosen codec.
 
-    Kafka has one level setting per codec (KIP-390), and kafkacore's producer has one for all codecs.
+    Kafka has one level setting per codec (KIP-390). kafkacore's producer has one level setting for all
+    codecs.
     """
     levels = {f"kafka.compression.{codec}.level": codec for codec in CODECS_WITH_LEVELS}
     chosen = given.get("kafka.compression.type", "").strip().lower()

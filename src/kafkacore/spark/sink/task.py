@@ -1,7 +1,8 @@
 """Write the Arrow batches of one task to Kafka, in a worker.
 
-A task finishes only when every row is acknowledged. The producer's ``buffer_memory`` bounds the rows that are
-not yet acknowledged: when it is full, sending blocks, and so does Spark. No Python object is created per row.
+A task finishes only when every row is acknowledged. The producer's ``buffer_memory`` limits the rows that are
+not yet acknowledged. When this memory is full, sending blocks, so Spark waits too. No Python object is
+created per row.
 """
 
 from __future__ import annotations

@@ -15,7 +15,8 @@ from kafkacore.spark.typed.options import SideOptions
 def avro_ddl(side: SideOptions, options: Mapping[str, str]) -> str:
     """Return the fields of the key or the value in Spark's DDL.
 
-    They come from the schema option, or else from the latest schema of the subject in the registry.
+    The fields are those of the schema option. Without the option, the latest schema of the subject in the
+    registry has the fields.
 
     Raises
     ------
@@ -27,7 +28,7 @@ def avro_ddl(side: SideOptions, options: Mapping[str, str]) -> str:
     side_options = avro_options(side.resolved(), side.side)
     schema = given_schema(side_options)
     if schema is None:
-        assert side_options.registry is not None, "avro_options asks for one of the two"
+        assert side_options.registry is not None, "avro_options requires a schema or a registry"
         schema = SchemaRegistry(side_options.registry).latest(subject_of(side, options))
     return ddl_of(schema)
 
@@ -35,7 +36,7 @@ def avro_ddl(side: SideOptions, options: Mapping[str, str]) -> str:
 def subject_of(side: SideOptions, options: Mapping[str, str]) -> str:
     """Return the subject of the schema in the registry.
 
-    It is set by an option. The default is ``<topic>-value`` (TopicNameStrategy) with the first topic.
+    An option sets the subject. The default is ``<topic>-value`` (TopicNameStrategy) with the first topic.
 
     Raises
     ------

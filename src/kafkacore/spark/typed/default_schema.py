@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 def default_ddl(parsed: FormatOptions, options: Mapping[str, str]) -> str:
     """Return the default schema.
 
-    It consists of the fields of a flattened value, or else of Kafka's columns with a typed key and value.
+    If the value is flattened, the columns are its fields. Otherwise they are Kafka's columns with a typed key
+    and value.
 
     Parameters
     ----------

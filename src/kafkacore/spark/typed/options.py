@@ -57,7 +57,7 @@ SIDE_OPTIONS: Final = table(
                                "file must exist on the driver and on each worker."),
     spark_option("schema.registry.proxy.url", SettingType.PASSWORD, shown_default="`kafka.proxy.url`",
                  documentation="Avro: proxy through which to reach the schema registry, such as "
-                               "`socks5h://proxy.example.com:1080`. An empty value reaches it without one."),
+                               "`socks5h://proxy.example.com:1080`. An empty value means no proxy."),
     spark_option("timeZone", _S, "UTC",
                  documentation="JSON: time zone of timestamps that do not contain one. Unlike `from_json`, "
                                "a Python source cannot read the time zone of the session."),
@@ -88,8 +88,8 @@ FORMAT_OPTIONS: Final = table(
                                "offset and reason."),
     spark_option("columnNameOfCorruptRecord", _S, CORRUPT_RECORD,
                  documentation="Column for the raw value of a malformed record, or for its raw key if the "
-                               "value is valid. It is filled only with mode PERMISSIVE and if the schema "
-                               "contains it, as STRING, or as BINARY for the exact bytes."),
+                               "value is valid. The column is filled only with mode PERMISSIVE, and only "
+                               "if the schema contains it: as STRING, or as BINARY for the exact bytes."),
     spark_option("value.flatten", _B, True,
                  documentation="Whether the fields of a JSON or Avro value are the columns. With `false`, "
                                "columns have Kafka's names, and `value` is a STRUCT."),
@@ -107,7 +107,7 @@ FORMAT_OPTIONS: Final = table(
     *SIDE_OPTIONS.values(),
 )
 # fmt: on
-#: Spark's other JSON options are accepted too, but only with their supported value.
+#: Spark's other JSON options are accepted too, but each only with the one value that is supported.
 SIDE_OPTION_NAMES: Final = tuple(dict.fromkeys((*SIDE_OPTIONS, *JSON_OPTION_NAMES)))
 FORMAT_OPTION_NAMES: Final = (
     *FORMAT_OPTIONS,

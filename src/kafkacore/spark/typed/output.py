@@ -110,7 +110,7 @@ def _malformed_error(
         reason = of_side.reasons.get(row, "it cannot be decoded")
         if first is None or row < first[0]:
             first = row, side, reason
-    assert first is not None, "called for a batch with a malformed record"
+    assert first is not None, "the batch must contain a malformed record"
     row, side, reason = first
     offset = found.column("offset")[row].as_py()
     place = f"the {side} of {printable(topic)}-{partition}" if topic is not None else f"the {side}"

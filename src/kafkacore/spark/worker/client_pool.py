@@ -46,7 +46,7 @@ class ClientPool(Generic[C]):
     idle_limit_ms:
         Time in ms after which an idle client is closed, either by the next call or by a timer.
     capacity:
-        Maximum number of idle clients. Beyond it, the least recently used client is closed.
+        Maximum number of idle clients. If there are more, the least recently used client is closed.
     clock:
         Clock that measures the idle time.
     """
@@ -69,7 +69,7 @@ class ClientPool(Generic[C]):
 
     def _start_empty(self) -> None:
         self._lock = threading.Lock()
-        #: Idle clients, the most recently used one last.
+        #: Idle clients, ordered by last use. The most recently used client is the last.
         self._idle: list[_Idle[C]] = []
         self._timer: threading.Timer | None = None
 

@@ -18,8 +18,8 @@ from kafkacore.clock import SYSTEM_CLOCK
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
-#: Seconds to wait for the thread after it was interrupted. It ends at once, except during an operation that
-#: cannot be interrupted, such as the resolution of a host name.
+#: Seconds to wait for the thread after it was interrupted. The thread ends at once, except during an
+#: operation that cannot be interrupted, such as the resolution of a host name.
 END_TIMEOUT_S = 10.0
 
 
@@ -88,8 +88,8 @@ class Prefetch(Generic[T]):
     def when_ended(self, call: Callable[[], None]) -> None:
         """Call a function after the block was left and the thread has ended.
 
-        If the thread is still in an operation that cannot be interrupted, it calls the function itself when
-        it ends.
+        If the thread is still in an operation that cannot be interrupted, the thread calls the function when
+        that operation ends.
         """
         with self._changed:
             if not self._is_ended:

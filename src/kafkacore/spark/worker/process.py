@@ -1,10 +1,10 @@
 """Prepare a Python worker of Spark for short tasks.
 
-A task of a few rows takes 3 ms, but PySpark and Spark added 70 ms to it. PySpark runs the garbage collector
-after each task, which takes 30 ms with kafkacore's modules loaded. And the second packet of a task waited for
-the delayed acknowledgement of the first packet, which took 40 ms. So this module exempts loaded modules from
-garbage collection from the second task on, and disables delayed acknowledgements on PySpark's socket. It
-finds the socket in the call stack. If it does not find one, acknowledgements stay delayed.
+A task of a few rows takes 3 ms, but PySpark and Spark added 70 ms. PySpark runs the garbage collector after
+each task, which takes 30 ms with kafkacore's modules loaded. Also, the second packet of a task waited 40 ms
+for the delayed acknowledgement of the first packet. So this module exempts loaded modules from garbage
+collection from the second task on, and disables delayed acknowledgements on PySpark's socket. The module
+looks for the socket in the call stack. If it finds no socket, acknowledgements stay delayed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _begun = 0
 
 
 def begin_task() -> None:
-    """Prepare the process at the start of a task. Must be called on the thread that PySpark calls."""
+    """Prepare the process at the start of a task. Call this on the thread that runs PySpark's worker loop."""
     global _begun
     _begun += 1
     if _begun == 1:
