@@ -531,7 +531,7 @@ def test_other_user_may_not_take_the_connection_over(session) -> None:
         again(client, server)
     assert server.principal.name == "alice"
     assert not server.is_complete
-    with pytest.raises(SaslAuthenticationFailedError, match="not those of this connection"):
+    with pytest.raises(SaslAuthenticationFailedError, match="or belong to another user"):
         client.receive(joined(refused.value.answer))
 
 
