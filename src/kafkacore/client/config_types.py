@@ -222,7 +222,7 @@ class ClientConfig(TypedDict, total=False):
 
     sasl_oauthbearer_header_urlencode: bool
     """Whether client id and client secret are URL-encoded in the `Authorization` header, as RFC 6749
-    requires. By default they are sent as they are."""
+    requires. By default they are not encoded."""
 
     sasl_oauthbearer_https_cafile: str | None
     """PEM file with the certificates of the authorities that are trusted for the token endpoint. By default
@@ -250,17 +250,18 @@ class ClientConfig(TypedDict, total=False):
 
     sasl_login_refresh_min_period_seconds: float
     """Shortest time between two refreshes of a token, in seconds. Ignored if a token is valid for less than
-    this and `sasl_login_refresh_buffer_seconds` together."""
+    the sum of this setting and `sasl_login_refresh_buffer_seconds`."""
 
     sasl_login_refresh_buffer_seconds: float
     """Shortest time between the refresh of a token and its expiry, in seconds. Ignored if a token is valid
-    for less than this and `sasl_login_refresh_min_period_seconds` together."""
+    for less than the sum of this setting and `sasl_login_refresh_min_period_seconds`."""
 
     proxy_url: str | Secret | None
-    """Proxy through which the client connects to brokers, such as `socks5h://proxy.example.com:1080`, with
-    `user:password@` before the host if it authenticates clients. With `socks5h` and `http` (CONNECT), the
-    proxy resolves the host names of brokers; with `socks5` the client does. TLS and SASL work through the
-    proxy, and tokens are fetched through it. It needs the extra `proxy`."""
+    """Proxy through which the client connects to brokers, such as `socks5h://proxy.example.com:1080`. If
+    the proxy authenticates clients, write `user:password@` before the host. With `socks5h` and `http`
+    (CONNECT), the proxy resolves the host names of brokers; with `socks5` the client does. TLS and SASL
+    work through the proxy, and the client also fetches tokens through the proxy. This setting needs the
+    extra `proxy`."""
 
     socks5_proxy: str | Secret | None
     """Earlier name of `proxy_url`, which is used if `proxy_url` is not given."""

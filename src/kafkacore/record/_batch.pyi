@@ -8,7 +8,7 @@ from kafkacore.structs import TimestampType
 
 @final
 class RecordBatch(BatchHeader):
-    """A batch of records. Each iteration over it returns its :class:`Record` objects from the start.
+    """A batch of :class:`Record` objects. Each iteration over the batch starts at the first record.
 
     In format 0 and 1, a batch is one message or one compressed message set.
 
@@ -61,7 +61,8 @@ class Record:
     def detach(self) -> Self:
         """Copy the record's bytes and release the batch. Returns the record.
 
-        A small record that is kept for long then does not keep a large fetch response in memory.
+        Call this for a record that is kept for long. Otherwise, a small record keeps a large fetch response
+        in memory.
         """
 
 @final

@@ -62,7 +62,7 @@ cdef list _TIMESTAMP_TYPES = [
 # forward all attributes of the header.
 @cython.final
 cdef class RecordBatch(BatchHeader):
-    """A batch of records. Each iteration over it returns its :class:`Record` objects from the start.
+    """A batch of :class:`Record` objects. Each iteration over the batch starts at the first record.
 
     In format 0 and 1, a batch is one message or one compressed message set.
 
@@ -219,7 +219,8 @@ cdef class Record:
     def detach(self):
         """Copy the record's bytes and release the batch. Returns the record.
 
-        A small record that is kept for long then does not keep a large fetch response in memory.
+        Call this for a record that is kept for long. Otherwise, a small record keeps a large fetch response
+        in memory.
         """
         cdef const uint8_t *start = self.fields.key
         cdef const uint8_t *copy

@@ -30,7 +30,7 @@ from kafkacore.record.old_lz4 import with_right_checksum
 from kafkacore.structs import Compression
 
 cdef enum:
-    # Number of messages to check before another thread may take the GIL. A set can have millions.
+    # Number of messages to check before another thread may take the GIL. A set can have millions of messages.
     MESSAGES_PER_TURN = 1024
 
 cdef int64_t MAX_INT32 = 0x7FFFFFFF
@@ -229,7 +229,7 @@ cdef Payload _decompressed(BatchHeader header, Payload payload, Message *outer, 
 
 
 cdef int _set_offsets(BatchHeader header, _Rewriter rewriter) except -1:
-    """Set the offsets of a set's first and last message; the wrapper has the last offset."""
+    """Set the offsets of a set's first and last message. The wrapper contains the last offset."""
     cdef int64_t wrapper_offset = header.base_offset
     cdef int64_t first = rewriter.first_offset
     # Some versions of librdkafka write sets of format 1 with offset 0 in the wrapper. No broker has assigned

@@ -41,7 +41,8 @@ from kafkacore.wire.copying import refuse_copy
 cdef enum:
     MAX_INT32 = 0x7FFFFFFF
     FIRST_CAPACITY = 4096
-    # Number of records to convert before another thread may take the GIL. A batch can have millions.
+    # Number of records to convert before another thread may take the GIL. A batch can have millions of
+    # records.
     RECORDS_PER_TURN = 1024
 
 cdef int _NONE = Compression.NONE

@@ -39,9 +39,9 @@ cdef class RecordSource:
         For each row, pairs of a ``str`` and a buffer or ``None``, or ``None`` for no headers; or Arrow
         ``list<struct<key: string, value: binary>>`` or ``map<string, binary>``.
     timestamps:
-        Milliseconds since the epoch as ``int``, or ``None`` for none; or Arrow int64 or timestamp.
+        Milliseconds since the epoch as ``int``, or ``None`` for no timestamp; or Arrow int64 or timestamp.
     partitions:
-        Partition numbers as ``int``, or ``None`` for none; or Arrow int32 or int64.
+        Partition numbers as ``int``, or ``None`` for no partition; or Arrow int32 or int64.
 
     Attributes
     ----------

@@ -19,8 +19,8 @@ def scan_records(
     needs_keys:
         Whether records without a key are rejected.
     earliest_ms, latest_ms:
-        Range of valid timestamps. A record with a timestamp outside of it is rejected. A record without a
-        timestamp (-1) is accepted.
+        Range of valid timestamps. A record with a timestamp outside this range is rejected. A record without
+        a timestamp (-1) is accepted.
     max_rejected:
         Maximum number of rejected records to return.
 

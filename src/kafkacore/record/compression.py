@@ -315,8 +315,8 @@ def _compress_zstd(data: Buffer, level: int | None) -> Buffer:
     return _zstd.compressor(level).compress(memoryview(data))
 
 
-#: Data with a window above this size, in bytes, gets a temporary decompressor. A decompressor keeps the
-#: largest window that it has allocated, and a window of level 22 is 128 MiB.
+#: Data with a window above this size, in bytes, is decompressed by a temporary decompressor. A decompressor
+#: keeps the largest window that it has allocated, and a window of level 22 is 128 MiB.
 _LARGEST_WINDOW_KEPT = 8 * 1024 * 1024
 
 

@@ -40,7 +40,8 @@ def decode(
     timestamp_unit, timezone:
         Unit, ``"ms"`` or ``"us"``, and name of the time zone of the timestamp column.
     headers_null_when_empty:
-        Whether a record without headers has null, as in Spark's ``kafka`` source, instead of an empty list.
+        Whether a record without headers gets null in the headers column, as in Spark's ``kafka`` source.
+        Otherwise it gets an empty list.
     check_crcs:
         Whether to verify the checksum of each batch.
     max_decompressed_size:

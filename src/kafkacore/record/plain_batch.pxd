@@ -29,7 +29,7 @@ cdef struct PlainBatches:
 
 
 cdef inline Py_ssize_t plain_batch(PlainBatches *all_of, kc_run *run) noexcept nogil:
-    """Return the size of the batch at `at` and set `run` to its records; 0 if it does not qualify."""
+    """Return the size of the batch at `at` and set `run` to its records; 0 if the batch does not qualify."""
     cdef const uint8_t *at = all_of.at
     cdef Py_ssize_t left = all_of.end - at
     cdef int64_t length

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 #: Function ``read(position, size)`` that returns ``size`` bytes of the file, or fewer at the end of the file.
 ReadAt = Callable[[int, int], "Buffer"]
 
-#: Size of a chunk in bytes. It fits in the processor's second-level cache until it is copied into columns.
+#: Size of a chunk in bytes. A chunk fits in the processor's second-level cache, so its records are still in
+#: the cache when they are copied into columns.
 CHUNK_BYTES = 1 << 20
 #: Bytes read first after damage; each further read doubles the size. So the work for a file with many small
 #: damaged ranges is proportional to the file's size. Otherwise a whole chunk would be read for each range.
@@ -107,7 +108,8 @@ class SegmentFile:
         self._first_bytes = min(_FIRST_BYTES, self._chunk_bytes)
         self._read_bytes = self._chunk_bytes
         self._max_decompressed_size = max_decompressed_size
-        #: Minimum offset of the next batch. A caller that takes batches from :attr:`batches` must update it.
+        #: Minimum offset of the next batch. A caller that takes batches from :attr:`batches` must update this
+        #: offset.
         self.next_offset = 0
         self._chunk_at = start
         #: Batches of the current chunk. A caller may take batches from this iterator; :meth:`next_batch`

@@ -15,10 +15,10 @@ from typing import Final
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.security.settings import OTHER_NAMES, SECRET_SETTINGS
 
-#: Environment variable with the names of the variables that a reference may name, separated by commas.
+#: Environment variable that lists the variables that a reference may name, separated by commas.
 ALLOWED_VARIABLES: Final = "KAFKACORE_SECRETS_VARIABLES"
-#: Environment variable with the files that a reference may name, separated by commas. A folder stands for all
-#: files below it.
+#: Environment variable that lists the files that a reference may name, separated by commas. A folder in the
+#: list allows all files below the folder.
 ALLOWED_PATHS: Final = "KAFKACORE_SECRETS_PATHS"
 #: Maximum size of a file with a secret, in bytes.
 MAX_FILE_BYTES: Final = 64 * 1024

@@ -153,7 +153,7 @@ SECURITY_SETTINGS: Final = table(
             "Scope to request from the token endpoint. By default none is requested."),
     setting("sasl_oauthbearer_header_urlencode", False, boolean,
             "Whether client id and client secret are URL-encoded in the `Authorization` header, as RFC 6749 "
-            "requires. By default they are sent as they are."),
+            "requires. By default they are not encoded."),
     setting("sasl_oauthbearer_https_cafile", None, text_or_none,
             "PEM file with the certificates of the authorities that are trusted for the token endpoint. By "
             "default the client trusts the authorities that the operating system trusts."),
@@ -173,15 +173,16 @@ SECURITY_SETTINGS: Final = table(
             "`sasl_login_refresh_window_factor`, so that clients do not refresh at the same time."),
     setting("sasl_login_refresh_min_period_seconds", 60, between(0, 900),
             "Shortest time between two refreshes of a token, in seconds. Ignored if a token is valid for "
-            "less than this and `sasl_login_refresh_buffer_seconds` together."),
+            "less than the sum of this setting and `sasl_login_refresh_buffer_seconds`."),
     setting("sasl_login_refresh_buffer_seconds", 300, between(0, 3600),
             "Shortest time between the refresh of a token and its expiry, in seconds. Ignored if a token is "
-            "valid for less than this and `sasl_login_refresh_min_period_seconds` together."),
+            "valid for less than the sum of this setting and `sasl_login_refresh_min_period_seconds`."),
     setting("proxy_url", None, proxy_url_or_none,
-            "Proxy through which the client connects to brokers, such as `socks5h://proxy.example.com:1080`, "
-            "with `user:password@` before the host if it authenticates clients. With `socks5h` and `http` "
-            "(CONNECT), the proxy resolves the host names of brokers; with `socks5` the client does. TLS and "
-            "SASL work through the proxy, and tokens are fetched through it. It needs the extra `proxy`."),
+            "Proxy through which the client connects to brokers, such as `socks5h://proxy.example.com:1080`. "
+            "If the proxy authenticates clients, write `user:password@` before the host. With `socks5h` and "
+            "`http` (CONNECT), the proxy resolves the host names of brokers; with `socks5` the client does. "
+            "TLS and SASL work through the proxy, and the client also fetches tokens through the proxy. This "
+            "setting needs the extra `proxy`."),
     setting("socks5_proxy", None, proxy_url_or_none,
             "Earlier name of `proxy_url`, which is used if `proxy_url` is not given."),
 )

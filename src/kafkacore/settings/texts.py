@@ -1,7 +1,7 @@
 """Parsers for settings that are text: properties of the broker, topics and listeners, and options of Spark.
 
 An invalid text raises :class:`InvalidTextError`. Its message is the end of a sentence, such as "must be true
-or false". The caller adds the name of the setting, and the text unless it may be a secret.
+or false". The caller adds the name of the setting. It also adds the text, unless the text may be a secret.
 """
 
 from __future__ import annotations

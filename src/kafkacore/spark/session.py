@@ -1,8 +1,8 @@
 """Start a local Spark session for a command-line program, and stop it however the program ends.
 
 This module starts the JVM itself, because Spark's builder does not control its output, its signals or its
-termination. The JVM writes its standard error to a file: it prints start-up messages before it reads a
-logging configuration.
+termination. The JVM's standard error goes to a file, because the JVM prints start-up messages before it reads
+a logging configuration.
 """
 
 from __future__ import annotations

@@ -23,7 +23,10 @@ SECTOR_SIZE = 512
 
 
 class PowerLossError(BaseException):
-    """The power failed at this call. No code can handle this, so it does not derive from ``Exception``."""
+    """The power failed at this call.
+
+    No code can handle a power loss, so this class does not derive from ``Exception``.
+    """
 
 
 @dataclass(eq=False)

@@ -167,8 +167,8 @@ def log_in(config: SaslConfig) -> SaslConfig:
     """
     login = KerberosLogin(config)
     try:
-        # Reading the name acquires the credentials, so a missing ticket is an error here and not only when
-        # the client connects.
+        # Reading the name acquires the credentials, so a missing ticket raises an error here, before the
+        # client connects.
         login.credentials().name  # noqa: B018
     except login.gss.raw.misc.GSSError as error:
         raise KafkaConfigurationError(

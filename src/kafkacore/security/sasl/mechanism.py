@@ -26,7 +26,7 @@ class Login(Protocol):
     def close(self) -> None: ...
 
 
-#: Fields of :class:`SaslConfig` whose setting is not named ``sasl_`` plus the name of the field.
+#: Fields of :class:`SaslConfig` whose setting has a name other than ``sasl_`` plus the name of the field.
 _OTHER_NAMES: Final = {"username": "sasl_plain_username", "password": "sasl_plain_password"}
 
 

@@ -56,14 +56,14 @@ OPTIONS: Final = table(
                  documentation="End before the first record at or after this time, in ms since 1970. A "
                                "partition without such a record is read to its end."),
     spark_option("isolation", _S, ISOLATIONS[0], choices=ISOLATIONS,
-                 documentation="`read_committed` skips aborted transactions and ends at the first open one. "
-                               "If damage hides whether a transaction was committed, `mode` determines "
-                               "whether the read fails or skips its records."),
+                 documentation="`read_committed` skips aborted transactions and ends at the first open "
+                               "transaction. If damage hides whether a transaction was committed, `mode` "
+                               "determines whether the read fails or skips the records of the transaction."),
     spark_option("mode", _S, "FAILFAST", choices=MODES,
                  documentation="Treatment of a corrupt batch. `FAILFAST` fails the query with an error that "
                                "names the file, position and reason. `DROPMALFORMED` skips the batch. "
-                               "`PERMISSIVE` also skips it; if the schema has the column `_corrupt_record`, "
-                               "a row with the reason in this column takes its place."),
+                               "`PERMISSIVE` also skips the batch. If the schema has the column "
+                               "`_corrupt_record`, a row with the reason in this column takes its place."),
     spark_option("columnNameOfCorruptRecord", _S, CORRUPT_RECORD,
                  documentation="Name of the STRING column for the description of a corrupt batch."),
     spark_option("minPartitions", _I,
