@@ -311,7 +311,7 @@ cdef bint _to_milliseconds(const Piece *piece, const int64_t *data, const uint8_
         value = data[piece.start + row]
         if value > largest or value < -largest:
             return False
-        # Round down. C rounds a negative quotient up, so a time before 1970 needs a correction.
+        # Round down. C's division rounds toward zero, so a time before 1970 needs a correction.
         out[row] = value * factor // divisor - (value * factor % divisor < 0)
     return True
 

@@ -1,7 +1,7 @@
 """Import Arrow data through the PyCapsule interface: arrays, chunked arrays, record batches and tables.
 
-This module moves the exported structures, checks the parts of them that it reads, and owns their memory. It
-needs no Arrow library. ``_arrow_columns`` interprets the buffers.
+This module moves the exported structures, checks the parts that kafkacore reads, and owns the memory of the
+structures. No Arrow library is needed. ``_arrow_columns`` interprets the buffers.
 """
 
 cimport cython

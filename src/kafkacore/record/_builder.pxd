@@ -10,8 +10,8 @@ cdef class RecordBatchBuilder:
     cdef readonly Py_ssize_t size_in_bytes
     # Size of the largest record in bytes.
     cdef readonly Py_ssize_t max_record_size
-    # While the size stays within `capacity`, an append needs no further checks. It is 0 once the batch is
-    # closed.
+    # While the size stays within `capacity`, an append needs no further checks. `capacity` is 0 once the
+    # batch is closed.
     cdef Py_ssize_t capacity
     # Uncompressed size in bytes at which the batch is full. With compression, it can exceed `batch_size`.
     cdef Py_ssize_t limit

@@ -13,7 +13,7 @@ class RecordBatchBuilder:
     Parameters
     ----------
     batch_size:
-        Size of the batch on the wire, in bytes, at which it is full. The first record always fits.
+        Size on the wire, in bytes, at which the batch is full. The first record always fits.
     compression:
         A :class:`Compression`.
     compression_level:

@@ -152,7 +152,7 @@ cdef class ColumnBuilder:
         ``"ms"`` or ``"us"``. A timestamp outside the range of microseconds becomes the nearest value in the
         range.
     timezone:
-        Name of the time zone of the timestamp column, e.g. ``"UTC"``; ``None`` for none.
+        Name of the time zone of the timestamp column, e.g. ``"UTC"``; ``None`` for no time zone.
     headers_null_when_empty:
         Whether a record without headers gets null in the headers column, as in Spark's source. Otherwise it
         gets an empty list.

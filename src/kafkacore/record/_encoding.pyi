@@ -20,7 +20,8 @@ def encode(
         The columns of a :class:`RecordSource`. ``values`` can also be a ``RecordSource``; then the others
         must be ``None``.
     timestamp_ms:
-        Timestamp of rows that have none, in milliseconds since the epoch; -1 is Kafka's "no timestamp".
+        Timestamp of rows that have no timestamp, in milliseconds since the epoch; -1 is Kafka's "no
+        timestamp".
     batch_size, compression, compression_level, compression_ratio:
         As for :class:`RecordBatchBuilder`. A record larger than ``batch_size`` becomes a batch of its own.
 

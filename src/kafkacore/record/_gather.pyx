@@ -177,7 +177,8 @@ cdef int64_t _integer(object item, str name, Py_ssize_t at) except? -1:
 cdef int gather_headers(tuple items, HeaderColumns *out, list owners) except -1:
     """Set ``out`` to the headers of each row.
 
-    A row is a list of pairs of ``str`` and a buffer or ``None``, or ``None`` for no headers.
+    A row is a list of pairs, or ``None`` for no headers. In a pair, the name is a ``str``, and the value is a
+    buffer or ``None``.
 
     Raises
     ------

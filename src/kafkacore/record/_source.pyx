@@ -36,8 +36,9 @@ cdef class RecordSource:
         ``bytes``, other buffers or ``None``; or Arrow binary or string, including the large, view, dictionary
         and fixed-size types. Without keys every row has a null key.
     headers:
-        For each row, pairs of a ``str`` and a buffer or ``None``, or ``None`` for no headers; or Arrow
-        ``list<struct<key: string, value: binary>>`` or ``map<string, binary>``.
+        For each row, a list of pairs, or ``None`` for no headers. In a pair, the name is a ``str``, and the
+        value is a buffer or ``None``. Arrow data has the type ``list<struct<key: string, value: binary>>`` or
+        ``map<string, binary>``.
     timestamps:
         Milliseconds since the epoch as ``int``, or ``None`` for no timestamp; or Arrow int64 or timestamp.
     partitions:

@@ -19,7 +19,8 @@ cdef enum:
     COLUMN_OBJECTS
     # `rows` are of type Span.
     COLUMN_SPANS
-    # `rows` are offsets into `data`, of type int32 or int64. Row i is from offset i to before offset i + 1.
+    # `rows` are offsets into `data`, of type int32 or int64. Row i begins at offset number i and ends before
+    # offset number i + 1.
     COLUMN_OFFSETS_32
     COLUMN_OFFSETS_64
     # Row i is the `width` bytes of `data` at i * width.
@@ -43,7 +44,7 @@ cdef struct View:
 
 cdef struct Column:
     int layout
-    # One bit per row from bit `first_bit` on; 0 is null. NULL if no row is null.
+    # One bit per row from bit `first_bit` on; 0 is null. `validity` is NULL if no row is null.
     const uint8_t *validity
     int64_t first_bit
     const void *rows

@@ -51,7 +51,7 @@ class Levels(NamedTuple):
     lowest, highest:
         The lowest and the highest level.
     default:
-        Kafka's default for a topic. It is valid even if it is outside the range.
+        Kafka's default for a topic. The default is valid even if it is outside the range.
     """
 
     lowest: int

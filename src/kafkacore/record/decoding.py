@@ -50,7 +50,7 @@ def decode(
     Returns
     -------
     RecordColumns
-        The columns. pyarrow, polars, pandas and duckdb read them by the Arrow C data interface.
+        The columns. pyarrow, polars, pandas and duckdb read them through the Arrow C data interface.
 
     Raises
     ------

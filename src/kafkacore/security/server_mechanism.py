@@ -13,7 +13,7 @@ from kafkacore.security.secret import Secret
 class ScramCredential(NamedTuple):
     """The data that a broker stores to verify a user's SCRAM password.
 
-    A client cannot log in with this data. The keys must be secret nevertheless, because with them an attacker
+    A client cannot log in with this data. The keys must be secret nevertheless: with the keys, an attacker
     can impersonate the broker and guess the password offline.
     """
 

@@ -189,8 +189,7 @@ SECURITY_SETTINGS: Final = table(
 # fmt: on
 #: Names of the settings whose value is a secret.
 SECRET_SETTINGS: Final = frozenset(name for name, row in SECURITY_SETTINGS.items() if row.is_secret)
-#: Names of settings in Java's clients and librdkafka, where the name differs from kafkacore's name by more
-#: than dots in place of underscores.
+#: Settings whose name in Java's clients or librdkafka is not simply kafkacore's name with dots.
 OTHER_NAMES: Final = {
     "ssl.key.password": "ssl_password",
     "sasl.mechanisms": "sasl_mechanism",

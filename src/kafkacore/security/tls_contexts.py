@@ -123,7 +123,7 @@ def _trust(context: ssl.SSLContext, given: str, what: str) -> None:
 def _load_certificate(
     context: ssl.SSLContext, certificate: str, key: Secret | None, password: Secret | None
 ) -> None:
-    """Load the client's certificate. OpenSSL reads only files, so text is written to a private file."""
+    """Load the client's certificate. OpenSSL reads only files, so PEM text is written to a private file."""
     # Without a password, OpenSSL would ask for one on the terminal.
     secret = b"" if password is None else password.octets()
     advice = (

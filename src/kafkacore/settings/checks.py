@@ -28,7 +28,7 @@ def checks(
 def setting(name: str, default: object, check: Check[object], documentation: str) -> Setting:
     """Return the setting of a keyword argument.
 
-    The setting has the type of the check. If the check has none, the value is a number, and the default
+    The setting has the type of the check. If the check has no type, the value is a number, and the default
     determines whether it is an integer or a float.
     """
     kind = check.type

@@ -17,7 +17,7 @@ Config = dict[str, Any]
 
 
 class SettingType(IntEnum):
-    """The type of a value. Names are Kafka's, and numbers those of DescribeConfigs (KIP-569)."""
+    """The type of a value. Names are Kafka's names. Numbers are those of DescribeConfigs (KIP-569)."""
 
     BOOLEAN = 1
     STRING = 2

@@ -27,7 +27,7 @@ class EmbeddedBroker:
     config:
         Properties of the broker, by Kafka's names with underscores: ``num_partitions``,
         ``log_segment_bytes``, ``flush``. ``security_protocol="SASL_SSL", users={"alice": "secret"}`` starts a
-        broker with TLS and passwords; :meth:`client_settings` returns what its clients need.
+        broker with TLS and passwords; :meth:`client_settings` returns the settings that clients need.
     """
 
     def __init__(

@@ -227,7 +227,7 @@ class FaultProxy:
             Number of the connection to cut once. The next accepted connection is 1, and the connection after
             it is 2. ``None`` cuts all open and all new connections until :meth:`lift`.
         ending:
-            How both sides see the end.
+            How both sides see the end of the connection.
         """
         _check(after >= 0, f"after={after} must be 0 or more")
         _check(connection is None or connection > 0, f"connection={connection} must be 1 or more")
@@ -252,7 +252,7 @@ class FaultProxy:
         number:
             Which of the next requests to cut; 1 is the next request.
         ending:
-            How both sides see the end.
+            How both sides see the end of the connection.
         """
         self._cut_frame(RequestCut(Direction.TO_BROKER, api_key, after, number, ending))
 

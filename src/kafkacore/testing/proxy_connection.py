@@ -44,7 +44,7 @@ class Ending(enum.Enum):
 
 @dataclass
 class Link:
-    """The faults of one direction. All connections share the rate of the link, like that of a cable."""
+    """The faults of one direction. All connections share the rate of the link."""
 
     #: Seeded random number from 0 to below 1, for the jitter.
     chance: Callable[[], float]

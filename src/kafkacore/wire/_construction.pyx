@@ -13,7 +13,7 @@ cdef extern from *:
 
 
 cdef int made_only_by(type cls, str maker) except -1:
-    """Make ``cls.__new__`` raise TypeError for Python callers. The class's ``__init__`` must do the same.
+    """Make ``cls.__new__`` raise TypeError for Python callers. ``cls.__init__`` must raise TypeError too.
 
     Compiled code is not affected, because it does not look up the attribute ``__new__``.
     """

@@ -1,8 +1,8 @@
 """A bounds-checked reader of Kafka's primitive types.
 
 Bytes are returned as views of the buffer and keep it alive; they are not copied. The buffer is untrusted
-input: every read checks the bytes that are left and raises `MalformedMessageError` with the position. A size
-or count larger than the bytes left is rejected before memory is allocated for it.
+input: every read checks that enough bytes are left, and otherwise raises `MalformedMessageError` with the
+position. A size or count larger than the bytes left is rejected before memory is allocated for it.
 """
 
 cimport cython
@@ -24,7 +24,7 @@ cdef extern from *:
     Py_ssize_t PY_SSIZE_T_MAX
 
 
-# Disable garbage collection of this class, because it would clear the Py_buffer without releasing it.
+# Without no_gc, the garbage collector would clear the Py_buffer without releasing it.
 @cython.no_gc
 @cython.final
 cdef class Cursor:

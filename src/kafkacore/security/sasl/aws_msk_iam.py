@@ -95,7 +95,7 @@ class _Session(Protocol):
 
 
 class AwsLogin:
-    """The AWS credentials that all authentications of one client share. botocore renews them."""
+    """The AWS credentials that all authentications of one client share. botocore renews the credentials."""
 
     def __init__(self, config: SaslConfig) -> None:
         try:

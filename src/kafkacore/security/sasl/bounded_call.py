@@ -37,7 +37,7 @@ class BoundedCalls:
         self._running_wait: Callable[[float], bool] | None = None
 
     def call(self, function: Callable[[], T]) -> T:
-        """Return what ``function`` returns, or raise what it raises.
+        """Return the result of ``function``, or raise the exception that ``function`` raises.
 
         Raises
         ------

@@ -1,6 +1,7 @@
 """GSSAPI (RFC 4752), which authenticates by Kerberos tickets and needs the extra ``[gssapi]``.
 
-Client and broker always agree on no security layer, because Kafka's protocol has none. Use TLS to encrypt.
+Client and broker always choose to have no SASL security layer, because Kafka's protocol does not support such
+layers. Use TLS to encrypt.
 """
 
 from __future__ import annotations

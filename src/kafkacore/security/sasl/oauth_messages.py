@@ -38,7 +38,7 @@ def build_initial_response(token: Secret, extensions: Mapping[str, str]) -> byte
     ------
     SaslAuthenticationFailedError
         The token or an extension contains an invalid character. The error message does not contain the token
-        or the value.
+        or the extension's value.
     """
     if not _TOKEN.fullmatch(token.text()):
         raise SaslAuthenticationFailedError(

@@ -3,7 +3,7 @@
 The network thread needs a token for every connection and must not wait for an identity provider. So the first
 token is fetched when the client is created, as in Java. The background thread fetches the next tokens
 (:class:`RefreshSchedule`). A caller waits only if no token is valid, and at most for ``max_wait_ms``. After
-that the connection attempt fails, and a later attempt uses the token that has arrived meanwhile.
+that time, the connection attempt fails. A later attempt uses the token if it has arrived in the meantime.
 """
 
 from __future__ import annotations

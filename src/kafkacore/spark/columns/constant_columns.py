@@ -1,7 +1,8 @@
 """Build columns with the same value in every row, for the topic and the partition of a batch.
 
 An array is built once from buffers and then sliced. ``pyarrow.repeat`` is avoided because the first PyArrow
-scalar of a process imports pandas if it is installed: 0.25 CPU seconds and 30 MB in each worker.
+scalar of a process imports pandas if it is installed. This import takes 0.25 CPU seconds and 30 MB in each
+worker.
 """
 
 from __future__ import annotations

@@ -257,7 +257,7 @@ def _local_path(path: str) -> str:
 
 def _local_files(path: str) -> Iterator[tuple[str, int]]:
     path = _local_path(path)
-    # If a file with this exact name exists, brackets in the name do not make it a glob.
+    # If a file with this exact name exists, the path is not a glob, even if it contains brackets.
     is_glob = _GLOB.search(path) is not None and not os.path.exists(path)
     named = _of_logs(glob.glob(path, recursive=True)) if is_glob else [path]
     for one in named:
@@ -293,7 +293,7 @@ def _is_segment(relative: str) -> bool:
 
 # ---- Names -------------------------------------------------------------------------------------------------
 def place_of(path: str) -> tuple[str | None, int | None, int | None]:
-    """Return the topic, partition and base offset in a segment's path; ``None`` for each one that is missing.
+    """Return the topic, partition and base offset in a segment's path; ``None`` for a missing part.
 
     A broker stores a segment as ``<topic>-<partition>/<offset>.log``. In tiered storage, the folder is
     ``<topic>-<partition>-<topic id>`` or ``<topic>-<topic id>/<partition>``.

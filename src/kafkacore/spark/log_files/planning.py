@@ -29,7 +29,8 @@ from kafkacore.structs import TopicPartition
 logger = logging.getLogger(__name__)
 
 _INDEX_ENTRY = struct.Struct(">II")
-#: Maximum size of an index. Kafka's limit is 10 MiB. With 8 bytes per 4 KiB, a 2 GiB segment needs 4 MiB.
+#: Maximum size of an index. Kafka's limit is 10 MiB. An index has 8 bytes per 4 KiB of its segment, so a 2
+#: GiB segment needs 4 MiB.
 _MAX_INDEX_BYTES = 64 << 20
 #: Default number of tasks, and minimum and maximum bytes of a task. A smaller task would take longer to start
 #: than to run, and a larger task repeats too much work when it fails. The maximum is the same as in Spark's
@@ -125,7 +126,10 @@ def _selection(options: LogOptions, storage: Storage, log: Sequence[LogFile]) ->
 
 
 def _report_undecided(options: LogOptions, place: str, what: str) -> None:
-    """Report that records are skipped because of damage. The tasks might never read the damaged range."""
+    """Report that records are skipped because of damage.
+
+    The driver reports this, because the tasks might never read the damaged range.
+    """
     sentence = f"{place}. The damage hides whether {what}"
     if options.mode == "FAILFAST":
         raise CorruptRecordError(

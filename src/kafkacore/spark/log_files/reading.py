@@ -61,7 +61,8 @@ def read_columns(
 ) -> Iterator[pa.RecordBatch | Damage]:
     """Yield the records of ``file`` as columns, in batches of up to :data:`BATCH_ROWS` rows.
 
-    A :class:`Damage` is yielded after the records that precede it in the file and before those that follow.
+    A :class:`Damage` is yielded after the records that precede it in the file and before the records that
+    follow it.
     """
     return _Columns(file, fetched, selection).read()
 

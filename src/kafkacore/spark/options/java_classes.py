@@ -15,7 +15,8 @@ _DIGIT, _ALPHA = frozenset(string.digits), frozenset(string.ascii_letters)
 _PUNCT = frozenset("._-")
 _NONE: frozenset[str] = frozenset()
 _LETTERED = {"d": _DIGIT, "w": _ALPHA | _DIGIT | {"_"}, "s": _NONE, "h": _NONE, "v": _NONE}
-#: Classes of ``\p{..}`` by lower-case name: POSIX classes, Java's own, Unicode scripts and categories.
+#: Classes of ``\p{..}`` by lower-case name: POSIX classes, Java's own classes, Unicode scripts and
+#: categories.
 _PROPERTIES: dict[str, frozenset[str]] = {
     "lower": _LOWER, "upper": _UPPER, "ascii": ALPHABET, "alpha": _ALPHA, "digit": _DIGIT,
     "alnum": _ALPHA | _DIGIT, "punct": _PUNCT, "graph": ALPHABET, "print": ALPHABET, "blank": _NONE,

@@ -114,7 +114,7 @@ def _kept(configs: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
 
 
 def _kept_of_security(configs: Mapping[str, str], known: set[str]) -> tuple[dict[str, str], list[str]]:
-    """Return the checked options of a secure connection, and the names of those that are ignored."""
+    """Return the checked options of a secure connection, and the names of ignored options."""
     given = {name: text for name, text in configs.items() if is_of_security(name)}
     protocol = given.get(PROTOCOL, PLAINTEXT).strip().upper()
     if protocol == PLAINTEXT:

@@ -20,7 +20,7 @@ MAX_LENGTH = 10_000
 MAX_DEPTH = 100
 
 _QUANTIFIER = re.compile(r"\{(\d{1,9})(?:,(\d{0,9}))?\}")
-#: A quotation from ``\\Q`` to ``\\E`` or the end; or any other escape, which is left as it is.
+#: Matches a quotation from ``\\Q`` to ``\\E`` or the end, or any other escape, which stays unchanged.
 _QUOTED = re.compile(r"\\(?:Q(.*?)(?:\\E|\Z)|.)", re.DOTALL)
 _NAMED_GROUP = re.compile(r"\(\?<([a-zA-Z][a-zA-Z0-9]*)>")
 _NAMED_REFERENCE = re.compile(r"k<([a-zA-Z][a-zA-Z0-9]*)>")
@@ -198,7 +198,7 @@ class _Translator:
     def _numbered(self, flags: _Flags) -> str:
         """Translate a numbered reference.
 
-        As in Java, another digit belongs to the number only if the pattern has had that many groups so far.
+        As in Java, a further digit is part of the number only if the pattern already has that many groups.
         """
         number = int(self._source.next())
         while (digit := self._source.peek()) and digit in string.digits:

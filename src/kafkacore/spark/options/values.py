@@ -27,7 +27,7 @@ NEAR = 0.8
 
 
 def refuse_unknown(given: Mapping[str, str], names: Iterable[str]) -> None:
-    """Raise an error for an option that looks misspelled, and log a warning for other unknown ones.
+    """Raise an error for an option that looks misspelled, and log a warning for other unknown options.
 
     Other unknown options are not an error because Spark's own source ignores them, and a job may pass the
     same options to several sources.

@@ -21,7 +21,7 @@ from kafkacore.spark.typed.options import BINARY, FORMATS, MODES, SCALAR_TYPES, 
 AVAILABLE_NOW = "available-now"
 #: Columns of the source that can be kept in addition to the fields of the value.
 KAFKA_COLUMNS: tuple[str, ...] = all_columns(include_headers=True)
-#: Formats of the value and the key. "raw" keeps the bytes; the others are formats of the source.
+#: Formats of the value and the key. "raw" keeps the bytes; the other formats are those of the source.
 VALUE_FORMATS = ("raw", *(name for name in FORMATS if name != BINARY))
 KEY_FORMATS = ("raw", *SCALAR_TYPES)
 #: Options that define the schema of Avro values.

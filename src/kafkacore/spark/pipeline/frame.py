@@ -58,7 +58,7 @@ def _kafka_columns(spark: SparkSession, config: PipelineConfig) -> DataFrame:
     frame = reader.load()
     if not config.keep:
         return frame
-    # Pass a schema with only the needed columns, so that Spark sends no others from Python to the JVM.
+    # Pass a schema with only the needed columns, so that Spark sends no other columns from Python to the JVM.
     wanted = [name for name in KAFKA_COLUMNS if name == "value" or name in config.keep]
     fields = type(frame.schema)([frame.schema[name] for name in wanted])
     return reader.schema(fields).load()

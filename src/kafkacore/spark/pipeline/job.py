@@ -231,8 +231,9 @@ class _Batches:
 def _finish_batch(query: StreamingQuery, seen: _Batches) -> None:
     """Wait until the current batch, if there is one, has completed.
 
-    Spark plans the next batch for tens of milliseconds and writes its offsets before the first task starts.
-    So the query can be stopped before the next batch writes records, and the next run repeats that batch.
+    Spark takes tens of milliseconds to plan the next batch, and writes the offsets of that batch before the
+    first task starts. So the query can be stopped before the next batch writes records, and the next run
+    repeats that batch.
     """
     before = seen.last
     while query.isActive and query.status["isTriggerActive"]:

@@ -1,4 +1,4 @@
-"""Report records that were deleted before they were read, by the error conditions of Spark's own source."""
+"""Report records that were deleted before they were read, with the error conditions of Spark's own source."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def split(
 
     With neither limit, one Spark partition reads one topic partition. The algorithm is that of
     ``KafkaOffsetRangeCalculator`` in Spark 4.2. Ranges are first split by ``max_records``. If there are still
-    too few, ranges larger than their share are split in proportion to their size.
+    too few ranges, each range that is larger than its share is split in proportion to its size.
     """
     pieces = [r for r in ranges if r.size > 0]
     if max_records is not None:

@@ -357,7 +357,7 @@ def _bound(known: Mapping[str, str], which: str, default: str) -> Bound:
 
 
 def parse_offsets(text: str, option: str) -> dict[TopicPartition, int]:
-    """Parse JSON such as ``{"topicA":{"0":23,"1":-1}}`` to a number per partition."""
+    """Parse JSON such as ``{"topicA":{"0":23,"1":-1}}``, and return the number for each partition."""
     example = '{"topicA":{"0":23,"1":-1}}'
     parsed = json_of(text, option, example)
     found: dict[TopicPartition, int] = {}

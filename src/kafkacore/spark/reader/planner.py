@@ -244,7 +244,7 @@ class OffsetPlanner:
         return [OffsetRange(tp.topic, tp.partition, start[tp], end[tp]) for tp in sorted(end)]
 
     def _limit_to_log(self, start: Offsets, end: Offsets) -> None:
-        """Move user-given offsets that are outside the log to its start or end, and report data loss.
+        """Move user-given offsets that are outside the log to the start or end of the log. Report data loss.
 
         Otherwise a task would wait for the missing records until it times out.
         """

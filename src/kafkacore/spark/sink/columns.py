@@ -49,7 +49,8 @@ class SinkColumns(NamedTuple):
     topic:
         Index of the column with the topic; ``None`` if the option ``topic`` is set.
     has_seconds:
-        Whether the timestamps are ``double`` values in seconds since 1970, as in a cast in Spark.
+        Whether the timestamps are ``double`` values in seconds since 1970, as in Spark's cast from double to
+        timestamp.
     """
 
     places: tuple[tuple[str, int], ...]

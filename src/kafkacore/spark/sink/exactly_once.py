@@ -71,7 +71,7 @@ class TaskTransaction(NamedTuple):
 class Marker(NamedTuple):
     """Progress of a query: how much of its last batch is committed.
 
-    It is stored as the committed offset of a consumer group.
+    The marker is stored as the committed offset of a consumer group.
 
     Attributes
     ----------

@@ -16,7 +16,7 @@ def avro_ddl(side: SideOptions, options: Mapping[str, str]) -> str:
     """Return the fields of the key or the value in Spark's DDL.
 
     The fields are those of the schema option. Without the option, the latest schema of the subject in the
-    registry has the fields.
+    registry defines the fields.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Plan the decoder of a key or a value. The plan is picklable, and each task creates a decoder from it."""
+"""Plan the decoder of a key or a value. The plan is picklable, and each task creates its decoder."""
 
 from __future__ import annotations
 

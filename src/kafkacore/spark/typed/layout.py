@@ -184,7 +184,7 @@ def _check_side(field: StructField, side_options: SideOptions) -> None:
 
 
 def _arrow_schema(schema: StructType) -> pa.Schema:
-    """Convert the schema with Spark's own function: Spark compares each batch with its result."""
+    """Convert the schema with Spark's own function: Spark expects exactly this schema in each batch."""
     from pyspark.errors import PySparkException
     from pyspark.sql.pandas.types import to_arrow_schema
 

@@ -26,8 +26,8 @@ END_TIMEOUT_S = 10.0
 class Prefetch(Generic[T]):
     """Iterator over the items of ``source``, which a thread produces in advance.
 
-    It is a context manager that can be entered once. Inside the block, only the thread uses ``source``. An
-    exception of the source is raised by :meth:`__next__`, after the items that preceded it.
+    A Prefetch is a context manager that can be entered once. Inside the block, only the thread uses
+    ``source``. An exception of the source is raised by :meth:`__next__`, after the items that preceded it.
 
     Parameters
     ----------
@@ -38,8 +38,8 @@ class Prefetch(Generic[T]):
     max_bytes:
         Maximum bytes of all prefetched items.
     interrupt:
-        Function that makes a waiting source return soon. It is called when the block is left, by the thread
-        that leaves it.
+        Function that makes a waiting source return soon. The thread that leaves the block calls this
+        function.
     """
 
     def __init__(
