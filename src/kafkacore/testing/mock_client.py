@@ -449,6 +449,6 @@ class MockClient:
             self.answer(request, prepared.answer)
         else:
             assert not isinstance(prepared.answer, type), (
-                "a class can be prepared only with disconnected=True"
+                "a response class can be prepared only with disconnected=True"
             )
             self.answer(request, prepared.answer(request))

@@ -91,8 +91,9 @@ class ScramClient(SaslMechanism):
             raise SaslAuthenticationFailedError("the broker's SCRAM nonce does not extend the client's nonce")
         if not MIN_ITERATIONS <= server.iterations <= MAX_ITERATIONS:
             raise SaslAuthenticationFailedError(
-                f"the broker requires {server.iterations} SCRAM iterations, and {MIN_ITERATIONS} to "
-                f"{MAX_ITERATIONS} are allowed: set the user's password again with a number in that range"
+                f"the broker requires {server.iterations} SCRAM iterations, but the client allows "
+                f"{MIN_ITERATIONS} to {MAX_ITERATIONS}: set the user's password again with a number of "
+                f"iterations in that range"
             )
         salted = salted_password(self._hash_name, self._password, server.salt, server.iterations)
         final = client_final(first.gs2_header, server.nonce)

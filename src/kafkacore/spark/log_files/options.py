@@ -33,11 +33,12 @@ OPTIONS: Final = table(
                  documentation='Several paths in JSON such as `["a", "b"]`. `load` sets this option if it '
                                "gets a list."),
     spark_option("topic", _S, shown_default="from the directory name",
-                 documentation="Topic of all files. It overrides the names of their directories. The column "
-                               "`topic` is null if the topic is unknown."),
+                 documentation="Topic of all files. This option overrides the topic in the directory names. "
+                               "The column `topic` is null if the topic is unknown."),
     spark_option("partition", _I, shown_default="from the directory name",
-                 documentation="Partition of all files. It overrides the names of their directories. The "
-                               "column `partition` is null if neither contains the partition."),
+                 documentation="Partition of all files. This option overrides the partition in the "
+                               "directory names. The column `partition` is null if the partition is "
+                               "unknown."),
     spark_option("subscribe", _S, shown_default="all",
                  documentation="Comma-separated topics. Files of other topics are ignored."),
     spark_option("subscribePattern", _S, shown_default="all",
