@@ -81,16 +81,21 @@ def write_offsets(disk: Disk, path: Path, offsets: Mapping[TopicPartition, int])
 
 def read_offsets(disk: Disk, path: Path) -> dict[TopicPartition, int]:
     """Read a checkpoint file of offsets. A missing or damaged file counts as empty, which slows recovery."""
+    return known_offsets(disk, path) or {}
+
+
+def known_offsets(disk: Disk, path: Path) -> dict[TopicPartition, int] | None:
+    """Read a checkpoint file of offsets. Return ``None`` if the file is missing or damaged."""
     try:
         return {
             TopicPartition(topic, _number(partition, INT32_MAX)): _number(offset, INT64_MAX)
             for topic, partition, offset in _entries(disk.read_file(path), 3)
         }
     except FileNotFoundError:
-        return {}
+        return None
     except ValueError as error:
         logger.warning("ignoring the damaged checkpoint %s: %s", path, printable(str(error)))
-        return {}
+        return None
 
 
 def leader_epochs(entries: Sequence[tuple[int, int]]) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from bisect import bisect_right
 from collections.abc import Iterable
 from os.path import splitext
 from pathlib import Path
@@ -12,7 +13,7 @@ from kafkacore.broker.log.config import LogConfig
 from kafkacore.broker.log.epochs import LeaderEpochCache
 from kafkacore.broker.log.open_files import OpenFiles
 from kafkacore.broker.log.producer_state import ProducerStateManager
-from kafkacore.broker.log.replacement import finish_replacements
+from kafkacore.broker.log.replacement import CLEANED_SUFFIX, SWAP_SUFFIX, finish_replacements
 from kafkacore.broker.log.segment import (
     DELETED_SUFFIX,
     INDEX_SUFFIX,
@@ -31,6 +32,8 @@ logger = logging.getLogger(__name__)
 
 #: Suffixes of files that a crash may leave behind and that are not part of the log.
 _LEFTOVERS = (DELETED_SUFFIX, ".tmp")
+#: Suffixes of the files that a compaction replaces or creates.
+_OF_COMPACTION = (CLEANED_SUFFIX, SWAP_SUFFIX, DELETED_SUFFIX)
 _INDEX_SUFFIXES = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
 
 #: Numbers of bytes before a snapshot in which recovery searches for the producers' recent batches. Recovery
@@ -61,6 +64,7 @@ class _Loader:
         folder: Path,
         name: str,
         config: LogConfig,
+        compacted_to: int,
         now_ms: int,
         is_same_boot: bool,
     ) -> None:
@@ -69,6 +73,7 @@ class _Loader:
         self.folder = folder
         self.name = name
         self.config = config
+        self.compacted_to = compacted_to
         self.now_ms = now_ms
         self.is_same_boot = is_same_boot
         self.segments: list[LogSegment] = []
@@ -90,7 +95,7 @@ class _Loader:
 
     def open_segments(self) -> None:
         """Remove leftovers and orphaned index files, then open every segment in order."""
-        names = self.names = self.disk.listdir(self.folder)
+        found = names = self.names = self.disk.listdir(self.folder)
         if finish_replacements(self.files, self.folder, self.config, self.now_ms, names):
             names = self.names = self.disk.listdir(self.folder)
         for name in names:
@@ -105,6 +110,21 @@ class _Loader:
                 has_indexes = stem + INDEX_SUFFIX in names and stem + TIME_INDEX_SUFFIX in names
                 self.segments.append(self.open_segment(int(stem), has_indexes))
         self.segments.sort(key=lambda segment: segment.base_offset)
+        self._allow_compaction_of(found)
+
+    def _allow_compaction_of(self, names: list[str]) -> None:
+        """Raise ``compacted_to`` to the end of the segments that a compaction was replacing.
+
+        Apache Kafka may compact records after its last written recovery point. It keeps the replaced segments
+        for a minute, until it has written a newer recovery point.
+        """
+        bases = [segment.base_offset for segment in self.segments]
+        for name in names:
+            stem, suffix = name.split(".", 1)[0], splitext(name)[1]
+            if self.config.compacts and suffix in _OF_COMPACTION and stem.isdecimal():
+                after = bisect_right(bases, int(stem))
+                if after < len(bases):
+                    self.compacted_to = max(self.compacted_to, bases[after])
 
     def open_segment(self, base_offset: int, has_indexes: bool = True) -> LogSegment:
         try:
@@ -141,10 +161,10 @@ class _Loader:
         end = self.walked_from = self.segments[first].base_offset
         for index in range(first, len(self.segments)):
             segment = self.segments[index]
-            is_gap = self.config.compacts and segment.base_offset > end
-            if segment.base_offset != end and not is_gap:
-                # A log without compaction has no gaps, so the missing records and all later records were not
-                # synced.
+            is_compacted = end < segment.base_offset <= self.compacted_to
+            if segment.base_offset != end and not is_compacted:
+                # The records before this segment were not on disk when the power was lost, so the later
+                # records were not synced either.
                 self.remove_from(index, f"segment {segment.base_offset} does not begin at offset {end}")
                 break
             size = segment.size
@@ -189,6 +209,7 @@ def load_log(
     config: LogConfig,
     *,
     recovery_point: int,
+    compacted_to: int = 0,
     log_start_offset: int,
     is_clean: bool,
     now_ms: int,
@@ -208,6 +229,9 @@ def load_log(
         Configuration of the topic.
     recovery_point, log_start_offset:
         Offsets from the checkpoint files; 0 if the files do not have the partition.
+    compacted_to:
+        Offset below which compaction may have removed records. Recovery treats later records that are missing
+        as lost.
     is_clean:
         Whether the last process that used the log shut down cleanly.
     now_ms:
@@ -228,7 +252,7 @@ def load_log(
     OSError
         A file cannot be read or written.
     """
-    loader = _Loader(files, folder, name, config, now_ms, is_same_boot)
+    loader = _Loader(files, folder, name, config, compacted_to, now_ms, is_same_boot)
     try:
         return _load(loader, recovery_point, log_start_offset, is_clean)
     except BaseException:

@@ -23,6 +23,7 @@ from kafkacore.broker.log.data_folder import DataFolder
 from kafkacore.broker.log.flusher import LogFlusher
 from kafkacore.broker.log.log_cleaner import LogCleaner
 from kafkacore.broker.log.open_files import OpenFiles
+from kafkacore.broker.log.segment import MAX_OFFSET
 from kafkacore.broker.log.topics_file import TopicState, read_topics, write_topics
 from kafkacore.broker.log.unified_log import UnifiedLog
 from kafkacore.broker.storage.disk import Disk, DiskSpace
@@ -170,7 +171,7 @@ class LogManager:
         self._folder.refuse_links()
         is_clean = self.was_clean = checkpoints.take_clean_shutdown(disk, data_dir)
         self._is_same_boot = checkpoints.is_same_boot(disk, data_dir)
-        recovery_points = checkpoints.read_offsets(disk, data_dir / checkpoints.RECOVERY_POINT_FILE)
+        recovery_points = checkpoints.known_offsets(disk, data_dir / checkpoints.RECOVERY_POINT_FILE)
         log_starts = checkpoints.read_offsets(disk, data_dir / checkpoints.LOG_START_OFFSET_FILE)
         found = read_topics(disk, data_dir)
         topics, self._deleting = found if found is not None else (self._folder.adopted_topics(), set())
@@ -183,11 +184,16 @@ class LogManager:
             for topic_partition in _partitions(topic):
                 if topic_partition in self._offline:
                     continue
+                recovery_point = (recovery_points or {}).get(topic_partition, 0)
+                # Compaction writes the recovery point before it removes records.
+                may_be_compacted = config.compacts and recovery_points is None
+                compacted_to = MAX_OFFSET if may_be_compacted else recovery_point
                 self._load_log(
                     topic,
                     config,
                     topic_partition,
-                    recovery_points.get(topic_partition, 0),
+                    recovery_point,
+                    compacted_to,
                     log_starts.get(topic_partition, 0),
                     is_clean,
                 )
@@ -228,12 +234,13 @@ class LogManager:
         config: LogConfig,
         topic_partition: TopicPartition,
         recovery_point: int,
+        compacted_to: int,
         log_start_offset: int,
         is_clean: bool,
     ) -> None:
         try:
             self._logs[topic_partition] = self._open_log(
-                topic, config, topic_partition, recovery_point, log_start_offset, is_clean
+                topic, config, topic_partition, recovery_point, compacted_to, log_start_offset, is_clean
             )
         except (OSError, CorruptRecordError) as error:
             self._set_offline(topic_partition, error)
@@ -250,6 +257,7 @@ class LogManager:
         config: LogConfig,
         topic_partition: TopicPartition,
         recovery_point: int = 0,
+        compacted_to: int = 0,
         log_start_offset: int = 0,
         is_clean: bool = False,
     ) -> UnifiedLog:
@@ -266,6 +274,7 @@ class LogManager:
             work=self._flusher,
             flush=self._flush,
             recovery_point=recovery_point,
+            compacted_to=compacted_to,
             log_start_offset=log_start_offset,
             is_clean=is_clean,
             is_same_boot=self._is_same_boot,

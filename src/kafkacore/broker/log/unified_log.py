@@ -82,6 +82,8 @@ class UnifiedLog:
         When the high watermark advances: with ``"ack"`` after ``fdatasync``, with ``"os"`` on each append.
     recovery_point:
         Offset below which all records are known to be on disk.
+    compacted_to:
+        Offset below which compaction may have removed records.
     log_start_offset:
         Offset below which records have been deleted.
     is_clean:
@@ -109,6 +111,7 @@ class UnifiedLog:
         work: BackgroundWork[UnifiedLog],
         flush: str = "ack",
         recovery_point: int = 0,
+        compacted_to: int = 0,
         log_start_offset: int = 0,
         is_clean: bool = False,
         is_same_boot: bool = False,
@@ -146,6 +149,7 @@ class UnifiedLog:
             self.name,
             config,
             recovery_point=recovery_point,
+            compacted_to=compacted_to,
             log_start_offset=log_start_offset,
             is_clean=is_clean,
             now_ms=clock.wall_ms(),

@@ -103,6 +103,25 @@ def test_loss_of_power_at_every_call_keeps_the_last_record_of_each_key() -> None
             )
 
 
+def test_loss_of_power_keeps_no_record_after_a_lost_one() -> None:
+    """The records after the compacted part are in several segments, of which the disk may keep any."""
+    disk = SimulatedDisk()
+    manager, log = filled(disk)
+    compacted(manager)
+    before, synced = latest(log), log.log_end_offset
+    for number in range(40):
+        append(log, [(b"key %d" % number, b"new"), (b"other %d" % number, b"x" * 30)])
+    ends = set()
+    for seed in range(dose(40, 1_000)):
+        after = the_log(open_manager(disk.copy().lose_power(clock(seed)), **SMALL))
+        found = kept(after)
+        assert {one.key: (one.offset, one.value) for one in found if one.offset < synced} == before
+        offsets = [one.offset for one in found if one.offset >= synced]
+        assert offsets == list(range(synced, after.log_end_offset)), f"seed {seed}"
+        ends.add(after.log_end_offset)
+    assert len(ends) > 3
+
+
 def test_kill_while_the_files_are_only_with_the_system_keeps_them_too() -> None:
     for call in range(0, call_count(), 3):
         disk, before, end = crashed_at(call, "os")
