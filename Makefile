@@ -26,7 +26,7 @@ JARS := PYTHONPATH=tests/support $(BIN)/python -m peers.jars
 
 test: build  ## Set everything up and run all tests; TEST_ARGS=tests/unit/record runs a part of them
 	@$(JARS)
-	$(BIN)/python -m pytest --numprocesses=$(TEST_WORKERS) $(TEST_ARGS)
+	$(BIN)/python -m pytest --numprocesses=$(TEST_WORKERS) --durations=60 --durations-min=4 $(TEST_ARGS)
 
 # Tests that run longer here than in a run of all tests; they import `dose`. They are sorted because the first test that
 # needs Spark starts the shared session, and tests/system/integration needs the built-in source in it.
