@@ -79,7 +79,7 @@ def members(name: str, values: object, kind: type[AnyEnum]) -> list[AnyEnum]:
 
 
 def mapping(name: str, value: object, what: str) -> Mapping[Any, Any]:
-    """Return a mapping. ``what`` describes its keys and values for the error message."""
+    """Return ``value`` if it is a mapping, or raise ``TypeError``. ``what`` describes its keys and values."""
     if not isinstance(value, Mapping):
         raise TypeError(f"{name} must be a mapping of {what}, not {type(value).__name__}")
     return value

@@ -269,7 +269,9 @@ def _cursor(cursor: Mapping[str, Any] | None) -> DescribeTopicPartitionsRequest.
     if cursor is None:
         return None
     if not isinstance(cursor, Mapping) or not {"topic_name", "partition_index"} <= cursor.keys():
-        raise TypeError("cursor must be the next_cursor of the page before: topic_name and partition_index")
+        raise TypeError(
+            "cursor must be the next_cursor of the previous page, with topic_name and partition_index"
+        )
     return DescribeTopicPartitionsRequest.Cursor(
         topic_name=text("cursor", cursor["topic_name"]),
         partition_index=integer("cursor", cursor["partition_index"]),

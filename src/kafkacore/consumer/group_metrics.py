@@ -16,7 +16,10 @@ _SECONDS_PER_HOUR = 3600.0
 
 
 class GroupMetrics(Protocol):
-    """Events that memberships and commits report under the consumer's lock. Times are in milliseconds."""
+    """Records metrics of a group member and its commits. Callers hold the consumer's lock.
+
+    Times are in milliseconds.
+    """
 
     def heartbeat_sent(self, now_ms: float) -> None:
         """Record that a heartbeat was sent."""

@@ -277,7 +277,7 @@ cdef int _branch(const Node *node, Cursor *cursor) noexcept nogil:
         return fault
     if branch < 0 or branch >= node.child_count:
         return NO_SUCH_BRANCH
-    # read_value counts the nesting level of other branches. Count the level of a union within a union here.
+    # Count the nesting level of a union within a union. read_value counts the levels of all other branches.
     if node.children[branch].op == OP_UNION:
         if cursor.depth >= MAX_DEPTH:
             return TOO_DEEP

@@ -1,4 +1,4 @@
-"""Decode numbers and strings written by Kafka's Java serializers to an Arrow column.
+"""Decode into an Arrow column the numbers and strings that Kafka's Java serializers have written.
 
 Numbers are big-endian and have exactly the length of their type (``LongSerializer``, ``DoubleSerializer``,
 …). Strings are UTF-8 (``StringSerializer``). ``UUIDSerializer`` writes a UUID as a string of 36 characters.

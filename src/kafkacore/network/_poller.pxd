@@ -53,7 +53,7 @@ cdef class Poller:
     cdef kc_event events[MAX_EVENTS]
     cdef int wake_fds[2]
     cdef bint is_woken
-    # Fork generation + 1 while a thread waits without the GIL; 0 otherwise.
+    # While a thread waits without the GIL: the fork generation plus 1. Otherwise 0.
     cdef int waiting_in
     cdef bint is_epoll
     # Total duration of all waits that released the GIL.

@@ -2,7 +2,7 @@
 """The part of the RecordAccumulator that ``send_batch()`` and ``send_arrow()`` call.
 
 It checks all rows, chooses a partition for each row, and appends the rows, without the GIL. Rows of the same
-partition keep their order. They are appended after the records that ``send()`` has appended before.
+partition keep their order. They are appended after the records that ``send()`` has already appended.
 """
 
 cimport cython

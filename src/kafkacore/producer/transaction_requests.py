@@ -297,7 +297,7 @@ class InitProducerId(TransactionalRequest):
 
 
 class AddPartitionsToTxn(TransactionalRequest):
-    """Adds partitions to the transaction before records are written to them (version 1 of the protocol)."""
+    """Adds partitions to the transaction before records are written to them (transaction version 1)."""
 
     def __init__(self, manager: TransactionManager, partitions: Iterable[TopicPartition]) -> None:
         self.partitions = frozenset(partitions)
@@ -363,7 +363,7 @@ class AddPartitionsToTxn(TransactionalRequest):
 
 
 class AddOffsetsToTxn(TransactionalRequest):
-    """Adds a group to the transaction before its offsets are committed (version 1 of the protocol)."""
+    """Adds a group to the transaction before its offsets are committed (transaction version 1)."""
 
     def __init__(
         self,

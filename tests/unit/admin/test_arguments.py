@@ -53,7 +53,7 @@ def admin(mock: MockClient) -> Iterator[KafkaAdminClient]:
         ("describe_topics", ([5],), "topics: 5 is not a name; pass it as str"),
         ("describe_topics", (["\ud800"],), r"topics: '\\ud800' is not valid Unicode"),
         ("describe_topic_partitions", (["t"], "x"), "response_partition_limit: 'x' is not an integer"),
-        ("describe_topic_partitions", (["t"], 1, {}), "cursor must be the next_cursor of the page before"),
+        ("describe_topic_partitions", (["t"], 1, {}), "cursor must be the next_cursor of the previous page"),
         ("create_topics", ([5],), "new_topics: 5 is not a NewTopic or a name"),
         ("create_topics", ([],), "create_topics needs at least one topic"),
         ("create_topics", (["a", "a"],), "new_topics names a topic twice"),

@@ -76,7 +76,8 @@ _RETRIABLE = (
     CoordinatorNotAvailableError.errno,
     NotCoordinatorError.errno,
 )
-#: Minimum total size in bytes of the batches that one call on the other thread validates.
+#: The thread for long work validates batches of several partitions in one call, until their total size in
+#: bytes reaches this limit.
 _VALIDATED_AT_ONCE = 256 * 1024
 
 

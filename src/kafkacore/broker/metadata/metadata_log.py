@@ -271,7 +271,7 @@ class MetadataLog:
         now_ms = self._clock.wall_ms()
         for value in values:
             index = builder.append(now_ms, None, value)
-            assert index >= 0, "the batch is large enough for all records"
+            assert index >= 0, "the batch is too small for all records"
         return bytes(builder.close(base_offset=base_offset, partition_leader_epoch=_LEADER_EPOCH))
 
 

@@ -191,7 +191,7 @@ class StatusServer:
         self._selector.register(accepted, selectors.EVENT_READ, connection)
 
     def _close_oldest(self) -> None:
-        """Close the oldest connection, preferably a connection whose request is not in a worker."""
+        """Close the oldest connection that no worker serves, or else the oldest of all connections."""
         for connection in self._connections:
             if not connection.is_asked:
                 self._close(connection)

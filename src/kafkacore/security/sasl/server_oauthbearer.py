@@ -26,8 +26,8 @@ _TIMES: Final = {
     "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms": "10000",
 }
 _CAFILE: Final = "sasl.oauthbearer.jwks.endpoint.cafile"
-#: Values of the handler property that select the validation of signed tokens: an empty value, which is the
-#: default, and the names of the classes that Kafka has for this validation.
+#: Values of the handler property with which the broker validates signed tokens. These values are the empty
+#: default and the names of Kafka's two validator classes.
 _VALIDATORS: Final = frozenset(
     {
         "",

@@ -304,8 +304,8 @@ cdef kept(Topics topics, assigned, int32_t *room, int32_t *is_assigned, Numbers 
             continue
         start = topics.starts.at[place]
         count = topics.starts.at[place + 1] - start
-        # Drop partitions that do not exist. This is only a safeguard, because a re-created topic has another
-        # id.
+        # Drop partitions that do not exist. This is only a safeguard: a topic cannot lose partitions, and a
+        # re-created topic has another id.
         partitions = tuple([one for one in partitions if 0 <= one < count])
         if partitions and room[0]:
             new[topic_id] = partitions[:room[0]]

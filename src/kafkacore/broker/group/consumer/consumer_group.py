@@ -32,7 +32,7 @@ from kafkacore.structs import TopicPartition, partition_name
 
 #: Type of consumer groups in ListGroups.
 CONSUMER: Final = "consumer"
-#: Epochs of a new group. Its first member raises the group epoch.
+#: Group epoch and assignment epoch of a new group. Its first member raises the group epoch.
 FIRST_EPOCH: Final = 1
 #: Assignment epoch of a group whose target assignment has been removed.
 NO_EPOCH: Final = -1

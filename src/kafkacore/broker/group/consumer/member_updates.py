@@ -161,7 +161,7 @@ class MemberUpdates:
         return MemberUpdate(now, epoch, topics_version, refreshed.check, previous_id)
 
     def written(self, group: ConsumerGroup, update: MemberUpdate) -> None:
-        """Store the version of the topics in the group after the records of the change have been applied.
+        """Store the version of the topics in the group. Call this once the records have been applied.
 
         If a static member has been replaced, also end its deadlines.
         """
