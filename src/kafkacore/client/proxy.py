@@ -208,7 +208,7 @@ class ProxyTunnel:
 
 
 class _Blocked(Exception):
-    """The handshake waits for an event of the socket."""
+    """Raised when the handshake must wait for an event of the socket."""
 
     def __init__(self, events: int) -> None:
         super().__init__(events)

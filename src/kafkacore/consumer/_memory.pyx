@@ -13,7 +13,7 @@ from kafkacore.record._batch cimport RecordBatch
 from kafkacore.wire.memory cimport free, malloc
 
 cdef enum:
-    # Maximum ratio of the memory that records keep alive to the size of the records.
+    # Maximum number of bytes that a record keeps in memory, per byte of the record.
     PIN_RATIO = 4
     # Assumed minimum size of a response. Small responses share a read buffer, and each response may keep the
     # whole buffer alive.

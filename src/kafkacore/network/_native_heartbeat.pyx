@@ -293,7 +293,7 @@ cdef class NativeHeartbeat:
     cdef int begin_write(self) noexcept nogil:
         """Finish a partly written heartbeat. Write no further heartbeats until ``end_write``.
 
-        Return 1 when the heartbeat is finished, 0 if the socket's buffer is full, or the negative errno.
+        Return 1 when the heartbeat is finished, 0 if the socket's buffer is full, or a negative errno value.
         """
         return 1 if self.is_foreign() else kc_heartbeat_begin_write(self.handle)
 

@@ -92,7 +92,7 @@ class OpenTelemetryConsumerInterceptor(ConsumerInterceptor):
         self._started: tuple[int, float] | None = None
 
     def on_poll(self) -> None:
-        """Record the time at which the ``poll`` spans of this poll start."""
+        """Store the current time as the start of the ``poll`` spans that this call to ``poll()`` creates."""
         self._started = self._clock.wall_ms(), self._clock.monotonic_ms()
 
     def on_consume(

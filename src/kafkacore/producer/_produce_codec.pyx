@@ -50,7 +50,8 @@ def write_body(Writer writer not None, int version, int acks, int timeout_ms, li
             writer.write_int32(batch.topic_partition[1])
             payload = batch.payload
             writer.write_length(len(payload), compact)
-            # write_piece() keeps a reference, so that the batch is not copied before it reaches the socket.
+            # write_piece() keeps a reference to the payload, so the batch is not copied before it reaches the
+            # socket.
             writer.write_piece(payload)
             if compact:
                 writer.write_unsigned_varint(0)

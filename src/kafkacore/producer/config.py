@@ -217,7 +217,7 @@ PRODUCER_SETTINGS: Final = table(
             "record that has failed by this limit may be in the log nevertheless: see "
             "`possibly_persisted`."),
     setting("retries", math.inf, at_least(0),
-            "How often a batch is retried after a retriable error. By default "
+            "Maximum number of retries of a batch after retriable errors. By default "
             "`delivery_timeout_ms` is the only limit. To change the limit, set `delivery_timeout_ms` "
             "rather than `retries`. 0 switches retries and idempotence off."),
     setting("compression_type", Compression.NONE, _compression,

@@ -56,8 +56,8 @@ class ProducerConfig(ClientConfig, total=False):
     `possibly_persisted`."""
 
     retries: float
-    """How often a batch is retried after a retriable error. By default `delivery_timeout_ms` is the only
-    limit. To change the limit, set `delivery_timeout_ms` rather than `retries`. 0 switches retries and
+    """Maximum number of retries of a batch after retriable errors. By default `delivery_timeout_ms` is the
+    only limit. To change the limit, set `delivery_timeout_ms` rather than `retries`. 0 switches retries and
     idempotence off."""
 
     compression_type: Literal["none", "gzip", "snappy", "lz4", "zstd"] | None

@@ -1,6 +1,6 @@
-"""SASL authentication on a broker, in Kafka requests (KIP-43, KIP-152, KIP-368).
+"""SASL authentication on a broker, carried in Kafka requests (KIP-43, KIP-152, KIP-368).
 
-Until it is authenticated, a client may send only ApiVersions, SaslHandshake and SaslAuthenticate. Every
+A client that is not authenticated may send only ApiVersions, SaslHandshake and SaslAuthenticate. Every
 client that fails to authenticate gets the same response; the reason is in the error that closes the channel.
 Kafka's class is ``SaslServerAuthenticator``.
 """

@@ -46,7 +46,10 @@ class Lag:
         return min(self.partitions.values())
 
     def metrics(self) -> dict[str, str]:
-        """Return the metrics as the built-in source reports them in ``sources[].metrics``: texts by name."""
+        """Return the metrics as the built-in source reports them in ``sources[].metrics``.
+
+        Names and values are strings.
+        """
         return {
             "avgOffsetsBehindLatest": str(float(self.average)),
             "maxOffsetsBehindLatest": str(self.maximum),

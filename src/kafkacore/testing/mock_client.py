@@ -369,7 +369,7 @@ class MockClient:
                 self.unanswered.remove(request)
                 self.answer(request, answer)
                 return
-        raise AssertionError(f"no request waits for {answer.NAME}; waiting: {list(self.unanswered)}")
+        raise AssertionError(f"no request waits for {answer.NAME}; waiting requests: {list(self.unanswered)}")
 
     def answer(self, request: SentRequest, answer: ResponseMessage, version: int | None = None) -> None:
         """Answer a request, by default in the version of the request."""

@@ -143,7 +143,7 @@ cpdef tuple validate_append(
             return None
         limit = budget.plain_bytes
         batch.max_decompressed_size = min(batch.max_decompressed_size, limit // cost)
-        # If validation fails, its cost is unknown, so the whole budget counts as used.
+        # If validation fails, the cost of the validation is unknown, so the whole budget counts as used.
         budget.plain_bytes = 0
     try:
         max_timestamp = validate_records(batch, config, now_ms, topic_partition)

@@ -35,7 +35,8 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: The log is rewritten when it has more records than this and fewer than half of its records are current.
+#: The log is rewritten when it has more records than this number, and fewer than half of its records are
+#: current.
 MIN_RECORDS_TO_REWRITE: Final = 1000
 #: Maximum number of records of one change, as in Kafka.
 MAX_RECORDS_OF_A_CHANGE: Final = 10_000

@@ -47,7 +47,7 @@ class FeatureLevels:
         return 0 if supported is None else supported.highest
 
     def update(self, updates: Iterable[FeatureUpdate], controller_id: int) -> list[FeatureLevelRecord]:
-        """Return the records of an update.
+        """Return the metadata records that make an update.
 
         Parameters
         ----------

@@ -394,9 +394,10 @@ class Seen(NamedTuple):
 
 
 def _seen_of(results: PartitionResults, params: FetchParams) -> dict[TopicPartition, Seen]:
-    """Return size and end of the records of each partition that was read up to the consumer's limit.
+    """Return the size and the end offset of the records read from each partition.
 
-    The limit is the high watermark or, with ``read_committed``, the last stable offset.
+    Only partitions that were read up to the consumer's limit are included. The limit is the high watermark
+    or, with ``read_committed``, the last stable offset.
     """
     seen = {}
     for partition, result in results:

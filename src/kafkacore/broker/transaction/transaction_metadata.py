@@ -1,7 +1,8 @@
-"""The state of the producer with a transactional id, and its transitions.
+"""The state of a producer that has a transactional id, and the transitions of this state.
 
-A transition returns a new object, which takes effect when its record has been appended. States and rules are
-those of Kafka's ``TransactionState`` and ``TransactionMetadata`` (KIP-98, KIP-360, KIP-890).
+A transition returns a new object, which takes effect when the record of the new state has been appended.
+States and rules are those of Kafka's ``TransactionState`` and ``TransactionMetadata`` (KIP-98, KIP-360,
+KIP-890).
 """
 
 from __future__ import annotations

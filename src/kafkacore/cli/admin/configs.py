@@ -28,7 +28,7 @@ TYPES = ("topic", "broker", "group", "client-metrics", "broker-logger")
 
 
 def add_parser(commands: Commands[CommandParser]) -> None:
-    """Add ``configs`` with its actions to the command line."""
+    """Add the command ``configs`` and its subcommands to the command line."""
     parser = add_command(
         commands,
         "configs",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Column = Literal["key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers"]
 
-#: Spark's type of each column, in the order of the built-in source.
+#: Spark type of each column, in the column order of the built-in source.
 SPARK_TYPES: dict[Column, str] = {
     "key": "binary",
     "value": "binary",

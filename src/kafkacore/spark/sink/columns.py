@@ -1,6 +1,6 @@
-"""Find the columns of a DataFrame that are written, and split its batches by topic.
+"""Find which columns of a DataFrame to write, and split the DataFrame's batches by topic.
 
-Names and types are those of Spark's built-in sink. In addition there is a column ``timestamp``. As in the
+Names and types are those of Spark's built-in sink. There is also a column ``timestamp``. As in the
 built-in sink, partition -1 is an error. If the partition is null, the key determines the partition.
 """
 
