@@ -404,7 +404,7 @@ class ConsumerGroup:
             self._static[member.instance_id] = member.member_id
         if member.classic is not None:
             self._classic_count += 1
-            self._classic_protocols.update(one.name for one in member.classic.protocols)
+            self._classic_protocols.update(member.classic.protocol_names)
         self._behind += not member.is_reconciled_to(self.assignment_epoch)
         for owned in (member.assigned, member.pending_revocation):
             self._own(owned, member.member_epoch)
@@ -420,7 +420,7 @@ class ConsumerGroup:
             del self._static[member.instance_id]
         if member.classic is not None:
             self._classic_count -= 1
-            _subtract(self._classic_protocols, *(one.name for one in member.classic.protocols))
+            _subtract(self._classic_protocols, *member.classic.protocol_names)
         self._behind -= not member.is_reconciled_to(self.assignment_epoch)
         for owned in (member.assigned, member.pending_revocation):
             self._disown(owned, member.member_epoch)

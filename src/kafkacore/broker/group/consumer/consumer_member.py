@@ -50,6 +50,11 @@ class ClassicMember(NamedTuple):
     session_timeout_ms: int
     protocols: tuple[MemberProtocol, ...]
 
+    @property
+    def protocol_names(self) -> frozenset[str]:
+        """Names of the protocols. A client may send a name twice."""
+        return frozenset(one.name for one in self.protocols)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroupMember:

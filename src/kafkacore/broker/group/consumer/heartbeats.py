@@ -404,7 +404,11 @@ class ConsumerHeartbeats:
                 logger.warning("group %s: failed to remove member %s: error %d", group_id, member_id, code)
 
         logger.info("group %s: member %s is removed because %s", group_id, member_id, kind.value)
-        self.remove(group, [member], on_safe)
+        try:
+            self.remove(group, [member], on_safe)
+        except Exception:
+            # An error in one group must not stop the broker.
+            logger.exception("group %s: failed to remove member %s", group_id, member_id)
         if self._registry.consumer_group(group_id) is group and member_id in group:
             self._sessions.begin(group_id, member_id, kind, RETRY_MS)
 

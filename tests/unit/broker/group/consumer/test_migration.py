@@ -33,6 +33,8 @@ from kafkacore.structs import TopicPartition
 INTERVAL_MS = 1_000
 T = UUID(int=1)
 
+SUBSCRIPTION = encode_subscription(Subscription(["t"]))
+
 
 def protocols(*owned: int, topic: str = "t") -> tuple[MemberProtocol, ...]:
     subscription = Subscription([topic], owned_partitions=[TopicPartition(topic, one) for one in owned])
@@ -292,6 +294,32 @@ def test_downgrade_that_cannot_be_written_is_tried_again() -> None:
     assert len(harness.consumer_group) == 2
     harness.pass_ms(1_000)
     assert [member.member_id for member in harness.group] == [old]
+
+
+def test_protocol_that_a_classic_member_names_twice_counts_once(harness: GroupHarness) -> None:
+    harness.consumer_join("new")
+
+    def join(*names: str) -> int:
+        supported = tuple(MemberProtocol(one, SUBSCRIPTION) for one in names)
+        return harness.join("", protocols=supported).got.error_code
+
+    assert [join("range", "range", "sticky"), join("sticky")] == [0, 0]
+    assert join("range") == InconsistentGroupProtocolError.errno
+    harness.consumer_heartbeat("new", -1)
+    assert harness.group.protocol_name == "sticky"
+
+
+def test_error_in_the_removal_of_a_member_does_not_reach_the_timer(
+    harness: GroupHarness, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    harness.consumer_join("new")
+    with monkeypatch.context() as patched:
+        patched.setattr(harness.log, "append", lambda *_: 1 / 0)
+        harness.pass_ms(45_001)
+    assert "group flights: failed to remove member new" in caplog.text
+    assert "new" in harness.consumer_group
+    harness.pass_ms(1_000)
+    assert harness.consumer_group.is_empty
 
 
 def test_static_member_whose_replacement_cannot_be_written_keeps_its_session(harness: GroupHarness) -> None:
