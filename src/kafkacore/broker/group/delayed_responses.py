@@ -6,9 +6,12 @@ again.
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable
 from typing import TypeVar
+
+logger = logging.getLogger(__name__)
 
 ResultT = TypeVar("ResultT")
 
@@ -36,4 +39,12 @@ class DelayedResponses:
     def __exit__(self, *_: object) -> None:
         self._depth -= 1
         while not self._depth and self._waiting:
-            self._waiting.popleft()()
+            _send(self._waiting.popleft())
+
+
+def _send(response: Callable[[], None]) -> None:
+    try:
+        response()
+    except Exception:
+        # The connection has been closed. The error must not affect the other responses.
+        logger.exception("failed to send the response to a member of a group")

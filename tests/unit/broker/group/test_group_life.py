@@ -303,3 +303,12 @@ def test_answers_go_out_when_the_change_is_over_even_if_it_failed() -> None:
     with pytest.raises(ZeroDivisionError):
         change()
     assert (seen, given) == ([[]], ["a"])
+
+
+def test_response_that_cannot_be_sent_does_not_stop_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    delayed_responses, given = DelayedResponses(), []
+    with delayed_responses:
+        delayed_responses.later(lambda _: 1 / 0)("a")
+        delayed_responses.later(given.append)("b")
+    assert given == ["b"]
+    assert "failed to send the response to a member of a group" in caplog.text
