@@ -27,7 +27,7 @@ from kafkacore.broker.group.consumer.sessions import Sessions
 from kafkacore.broker.group.consumer.target_assignments import TargetAssignments
 from kafkacore.broker.group.group_record import born_record
 from kafkacore.broker.group.joining import Admission, Joining
-from kafkacore.broker.group.member import OnSynced, SyncResult
+from kafkacore.broker.group.member import JoinResult, OnSynced, SyncResult
 from kafkacore.broker.group.rebalancer import Rebalancer
 from kafkacore.broker.group.registry import AnyGroup, GroupRegistry, tombstones_of
 from kafkacore.broker.log_lines import NameLogger
@@ -195,26 +195,32 @@ class GroupCoordinator:
             return
         with self.rebalancer.delayed_responses as delayed_responses:
             joining = joining.answered_by(delayed_responses.later(joining.on_joined))
-            if consumer_group is not None:
-                self._replace_empty(consumer_group)
             group = self.registry.classic_group(joining.group_id)
             if group is not None:
                 self._admission.join(group, joining)
             elif joining.member_id:
                 joining.refuse(UnknownMemberIdError, joining.member_id)
-            else:
+            elif consumer_group is None or self._delete_empty(consumer_group, joining):
                 group = self.registry.create(joining.group_id)
                 self._admission.join(group, joining)
                 self._store_born(group)
 
-    def _replace_empty(self, group: ConsumerGroup) -> None:
-        """Delete an empty consumer group, so that a classic group can take its place."""
+    def _delete_empty(self, group: ConsumerGroup, joining: Joining) -> bool:
+        """Delete an empty consumer group, so that a classic group can take its place.
+
+        If this fails, the JoinGroup is answered with the error, and the result is false.
+        """
+        errors: list[int] = []
 
         def on_safe(code: int) -> None:
             if code:
                 logger.warning("group %s: failed to delete the empty group: error %d", group.group_id, code)
+                errors.append(code)
 
         self._log.append(group.group_id, tombstones_of(group), on_safe)
+        if errors:
+            joining.on_joined(JoinResult(errors[0]))
+        return not errors
 
     def _store_born(self, group: ClassicGroup) -> None:
         def on_safe(code: int) -> None:

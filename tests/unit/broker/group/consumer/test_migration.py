@@ -25,6 +25,7 @@ from kafkacore.errors import (
     IllegalGenerationError,
     InconsistentGroupProtocolError,
     MemberIdRequiredError,
+    NotCoordinatorError,
     RebalanceInProgressError,
     UnknownMemberIdError,
 )
@@ -338,6 +339,19 @@ def test_failed_append_of_an_upgrade_leaves_the_classic_group(harness: GroupHarn
     assert harness.consumer_join("new").error_code == 15
     assert harness.heartbeat(old, harness.group.generation_id) == 0
     assert harness.consumer_join("new").error_code == 0
+
+
+def test_empty_group_stays_if_it_cannot_be_deleted_for_a_classic_member(harness: GroupHarness) -> None:
+    harness.consumer_join("new")
+    harness.consumer_heartbeat("new", -1)
+    harness.log.failures.append(15)
+    assert harness.join("", protocols=protocols()).got.error_code == 15
+    assert harness.consumer_group.is_empty
+    assert harness.join("unknown", protocols=protocols()).got.error_code == UnknownMemberIdError.errno
+    assert harness.consumer_group.is_empty
+    harness.log.failures.append(NotCoordinatorError.errno)
+    assert harness.join("", protocols=protocols()).got.error_code == NotCoordinatorError.errno
+    assert harness.registry.get(GROUP) is None
 
 
 def test_empty_groups_change_their_type_with_any_policy() -> None:
