@@ -20,7 +20,6 @@ from kafkacore.broker.group.consumer.consumer_member import (
     NO_PARTITIONS,
     STATIC_LEAVE_EPOCH,
     ConsumerGroupMember,
-    MemberState,
     OwnedPartitions,
 )
 from kafkacore.broker.group.consumer.member_records import partitions_record
@@ -396,7 +395,8 @@ class ConsumerHeartbeats:
         if group is None or member is None:
             self._sessions.end_member(group_id, member_id)
             return
-        if kind is Deadline.REVOCATION and member.state is not MemberState.UNREVOKED_PARTITIONS:
+        if kind is Deadline.REVOCATION and not member.pending_revocation:
+            # A static member that has left temporarily has nothing to revoke, but keeps its state.
             return
 
         def on_safe(code: int) -> None:

@@ -204,6 +204,16 @@ def test_static_member_that_stays_away_is_removed(harness: GroupHarness) -> None
     assert harness.consumer_group.is_empty
 
 
+def test_static_member_that_is_away_need_not_revoke(harness: GroupHarness) -> None:
+    harness.consumer_join("a", instance_id="i", rebalance_ms=5_000)
+    harness.pass_ms(INTERVAL_MS)
+    harness.consumer_join("b")
+    harness.consumer_heartbeat("a", 2, instance_id="i", owned={T: [0, 1, 2, 3]})
+    harness.consumer_heartbeat("a", -2, instance_id="i")
+    harness.pass_ms(5_000)
+    assert harness.consumer_join("a2", instance_id="i").partitions == {T: [0, 1]}
+
+
 def test_static_member_can_leave_for_good(harness: GroupHarness) -> None:
     harness.consumer_join("a", instance_id="i")
     assert harness.consumer_heartbeat("x", -1, instance_id="i").got.error_code == FencedInstanceIdError.errno
