@@ -188,9 +188,9 @@ class ConsumerHeartbeats:
     def _validate(self, heartbeat: ConsumerHeartbeat) -> None:
         epoch = heartbeat.member_epoch
         has_own_id = heartbeat.version >= FIRST_VERSION_WITH_OWN_ID
-        if not heartbeat.member_id and (has_own_id or epoch > JOIN_EPOCH or epoch == LEAVE_EPOCH):
-            raise InvalidRequestError("MemberId can't be empty.")
+        needs_id = has_own_id or epoch > JOIN_EPOCH or epoch == LEAVE_EPOCH
         for name, value in (
+            ("MemberId", heartbeat.member_id if needs_id else None),
             ("GroupId", heartbeat.group_id),
             ("InstanceId", heartbeat.instance_id),
             ("RackId", heartbeat.rack_id),

@@ -304,6 +304,7 @@ def test_member_of_version_0_gets_an_id(harness: GroupHarness) -> None:
     [
         (0, {"member_id": ""}, "MemberId can't be empty."),
         (5, {"member_id": "", "version": 0}, "MemberId can't be empty."),
+        (0, {"member_id": " "}, "MemberId can't be empty."),
         (1, {"group_id": ""}, "GroupId can't be empty."),
         (1, {"instance_id": ""}, "InstanceId can't be empty."),
         (1, {"rack_id": " "}, "RackId can't be empty."),
