@@ -211,6 +211,7 @@ def test_static_member_that_is_away_need_not_revoke(harness: GroupHarness) -> No
     harness.consumer_heartbeat("a", 2, instance_id="i", owned={T: [0, 1, 2, 3]})
     harness.consumer_heartbeat("a", -2, instance_id="i")
     harness.pass_ms(5_000)
+    assert "a" in harness.consumer_group
     assert harness.consumer_join("a2", instance_id="i").partitions == {T: [0, 1]}
 
 
