@@ -32,6 +32,7 @@ from kafkacore.errors import (
     MalformedMessageError,
     MemberIdRequiredError,
     RebalanceInProgressError,
+    UnknownError,
     UnknownMemberIdError,
 )
 
@@ -184,7 +185,7 @@ class ClassicMembers:
             logger.warning(
                 "group %s: invalid subscription of member %s: %s", joining.group_id, member.member_id, error
             )
-            raise InconsistentGroupProtocolError from None
+            raise UnknownError from None
         updated = replace(
             member,
             instance_id=joining.group_instance_id or member.instance_id,
