@@ -186,9 +186,10 @@ class ClassicMembers:
                 "group %s: invalid subscription of member %s: %s", joining.group_id, member.member_id, error
             )
             raise UnknownError from None
+        is_dynamic = joining.group_instance_id is None
         updated = replace(
             member,
-            instance_id=joining.group_instance_id or member.instance_id,
+            instance_id=member.instance_id if is_dynamic else joining.group_instance_id,
             rack_id=subscription.rack_id or member.rack_id,
             rebalance_timeout_ms=joining.rebalance_timeout_ms,
             subscribed_topic_names=frozenset(subscription.topics),

@@ -267,6 +267,13 @@ def test_classic_member_is_removed_by_each_of_its_deadlines(harness: GroupHarnes
     assert late.member_id not in harness.consumer_group
 
 
+def test_static_classic_member_may_have_an_empty_instance_id(harness: GroupHarness) -> None:
+    harness.consumer_join("new")
+    first = harness.join("", instance_id="", protocols=protocols()).got
+    again = harness.join(first.member_id, instance_id="", protocols=protocols()).got
+    assert (first.error_code, again.error_code, again.member_id) == (0, 0, first.member_id)
+
+
 def test_dynamic_member_that_changes_its_protocol_does_not_change_the_type(harness: GroupHarness) -> None:
     harness.consumer_join("x")
     joined = harness.join("x", protocols=protocols()).got
