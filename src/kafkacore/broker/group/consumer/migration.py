@@ -30,7 +30,7 @@ from kafkacore.coordinator.protocol import (
     encode_assignment,
 )
 from kafkacore.coordinator.protocol import Assignment as EncodedAssignment
-from kafkacore.errors import GroupIdNotFoundError, MalformedMessageError
+from kafkacore.errors import GroupIdNotFoundError, MalformedMessageError, UnknownError
 from kafkacore.structs import TopicPartition
 
 if TYPE_CHECKING:
@@ -102,6 +102,8 @@ class Migration:
         ------
         GroupIdNotFoundError
             The group cannot be upgraded. The message has the reason.
+        UnknownError
+            The leader of the classic group has assigned a partition to two members.
         """
         reason = self._reason_not_to_upgrade(classic)
         if reason is not None:
@@ -121,6 +123,11 @@ class Migration:
         group = ConsumerGroup(group_id)
         targets: dict[str, Assignment] = {}
         for member in members:
+            assigned = member.assigned.items()
+            if any(group.is_owned(topic_id, one) for topic_id, owned in assigned for one in owned):
+                message = f"Cannot upgrade classic group {group_id}: two members own the same partition."
+                logger.warning("group %s: %s", group_id, message)
+                raise UnknownError(message)
             group.apply_member(member)
             targets[member.member_id] = {
                 topic_id: tuple(sorted(owned)) for topic_id, owned in member.assigned.items()

@@ -129,6 +129,14 @@ def test_group_that_cannot_be_upgraded_stays_as_it_is(
     assert harness.heartbeat(members[0], harness.group.generation_id) == 0
 
 
+def test_group_with_two_owners_of_a_partition_cannot_be_upgraded(harness: GroupHarness) -> None:
+    members = classic_group(harness, a=given(0, 1), b=given(1, 2, 3))
+    refused = harness.consumer_join("new")
+    assert refused.error_code == UnknownError.errno
+    assert "two members own the same partition" in refused.message
+    assert harness.heartbeat(members[0], harness.group.generation_id) == 0
+
+
 def test_group_of_another_protocol_type_cannot_be_upgraded(harness: GroupHarness) -> None:
     harness.joined(1, protocol_type="connect")
     refused = harness.consumer_join("new")
