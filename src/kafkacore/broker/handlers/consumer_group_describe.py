@@ -119,10 +119,6 @@ class _Describe:
         )
 
     def _member(self, group: ConsumerGroup, member: ConsumerGroupMember) -> _Member:
-        owned: dict[UUID, list[int]] = {}
-        for partitions in (member.assigned, member.pending_revocation):
-            for topic_id, epochs in partitions.items():
-                owned.setdefault(topic_id, []).extend(epochs)
         return _Member(
             member_id=member.member_id,
             instance_id=member.instance_id,
@@ -132,7 +128,7 @@ class _Describe:
             client_host=member.client_host,
             subscribed_topic_names=sorted(member.subscribed_topic_names),
             subscribed_topic_regex=member.subscribed_topic_regex,
-            assignment=self._assignment(owned),
+            assignment=self._assignment(member.owned),
             target_assignment=self._assignment(group.target_of(member.member_id)),
             member_type=CLASSIC_MEMBER if member.uses_classic_protocol else CONSUMER_MEMBER,
         )

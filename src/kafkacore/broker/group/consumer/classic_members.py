@@ -128,7 +128,10 @@ class ClassicMembers:
         update = self._updates.update(
             group, before, member, updated, reported, lambda _: True, batch, keeps_target=downgrades
         )
-        is_stale = group.assignment_epoch < update.epoch
+        # Unlike in Kafka, the assignment is also stale if a member still owns partitions of another one.
+        is_stale = downgrades and not all(
+            one.is_reconciled_to(update.epoch) for one in [update.member, *group] if one is not before
+        )
         with self._migration.delayed_responses as delayed_responses:
             joining = joining.answered_by(delayed_responses.later(joining.on_joined))
             self._write(group, joining, batch, update.member, before if downgrades else None)

@@ -114,6 +114,15 @@ class ConsumerGroupMember:
     def uses_classic_protocol(self) -> bool:
         return self.classic is not None
 
+    @property
+    def owned(self) -> dict[UUID, list[int]]:
+        """All partitions of the member, by topic id, including those that it must revoke."""
+        owned: dict[UUID, list[int]] = {}
+        for partitions in (self.assigned, self.pending_revocation):
+            for topic_id, epochs in partitions.items():
+                owned.setdefault(topic_id, []).extend(epochs)
+        return owned
+
     def is_reconciled_to(self, assignment_epoch: int) -> bool:
         """Return whether the member has all partitions of the target assignment of this epoch."""
         return self.state is MemberState.STABLE and self.member_epoch == assignment_epoch

@@ -244,10 +244,8 @@ class Migration:
         """
         gone = {member.member_id for member in leaving}
         staying = [member for member in group if member.member_id not in gone]
-        targets = {member.member_id: group.target_of(member.member_id) for member in staying}
         if joining is not None:
             staying.append(joining)
-            targets[joining.member_id] = group.target_of(leaving[0].member_id)
         classic = ClassicGroup(group.group_id, self._clock.wall_ms)
         for member in staying:
             assert member.classic is not None
@@ -265,10 +263,12 @@ class Migration:
             )
         classic.state = GroupState.STABLE
         classic.generation_id = group.epoch
-        classic.protocol_name = classic.select_protocol()
+        classic.protocol_name = protocol = classic.select_protocol()
+        # Unlike Kafka, not the target assignment: a member may still own other partitions, and the group may
+        # become a consumer group again before the member has rejoined.
         assignments = {
-            member.member_id: self.encoded(targets[member.member_id], member.metadata(classic.protocol_name))
-            for member in classic
+            member.member_id: self.encoded(member.owned, classic.member(member.member_id).metadata(protocol))
+            for member in staying
         }
         batch.extend(removal_of_group(group, joining))
         batch.append(record_of(classic, assignments))
