@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 
 logger = NameLogger(__name__)
 
+#: Hash of a group whose topics do not exist.
+NO_HASH = 0
+
 
 class Migration:
     """Changes the type of groups. Only the network thread may use it.
@@ -133,12 +136,15 @@ class Migration:
                 topic_id: tuple(sorted(owned)) for topic_id, owned in member.assigned.items()
             }
             group.apply_target(member.member_id, targets[member.member_id])
-        metadata_hash = self._topics.metadata_hash(
-            {topic for member in members for topic in member.subscribed_topic_names}
-        )
+        names = frozenset(topic for member in members for topic in member.subscribed_topic_names)
+        if classic.is_in(GroupState.STABLE) and self._are_assigned(names, members):
+            metadata_hash, group.topics_version = self._topics.metadata_hash(names), self._topics.version
+        else:
+            # The heartbeat that upgrades the group finds that its topics have another hash. It therefore
+            # computes an assignment, which the members could otherwise wait for without end, as in Kafka.
+            metadata_hash = NO_HASH
         group.apply_epoch(epoch, metadata_hash)
         group.apply_target_epoch(epoch, 0)
-        group.topics_version = self._topics.version
         batch.append(records.group_metadata_tombstone(group_id))
         batch.extend(subscription_record(group_id, member) for member in members)
         batch.append(records.consumer_group_metadata(group_id, epoch, metadata_hash))
@@ -152,6 +158,17 @@ class Migration:
             )
         logger.info("group %s: the classic group becomes a consumer group", group_id)
         return group
+
+    def _are_assigned(self, names: frozenset[str], members: Sequence[ConsumerGroupMember]) -> bool:
+        """Return whether the members own all partitions of these topics."""
+        counts = self._topics.partition_counts(self._topics.ids(names))
+        owned = sum(
+            partition < count
+            for member in members
+            for topic_id, count in counts.items()
+            for partition in member.assigned.get(topic_id, ())
+        )
+        return owned == sum(counts.values())
 
     def _reason_not_to_upgrade(self, classic: ClassicGroup) -> str | None:
         if self._config.group_consumer_migration_policy not in ("bidirectional", "upgrade"):
