@@ -148,7 +148,7 @@ class GroupCoordinator:
             log, self.registry, config, limits, assignments, updates, migration, sessions, clock
         )
         self._classic_members = ClassicMembers(
-            log, config, updates, migration, self._consumer_heartbeats, sessions, clock
+            log, config, assignments, updates, migration, self._consumer_heartbeats, sessions, clock
         )
         self._offset_tombstones = offset_tombstones
         self._admission = Admission(self.rebalancer, config, clock)

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from kafkacore.broker.group.consumer.member_updates import MemberUpdates
     from kafkacore.broker.group.consumer.migration import Migration
     from kafkacore.broker.group.consumer.sessions import Sessions
+    from kafkacore.broker.group.consumer.target_assignments import TargetAssignments
     from kafkacore.broker.group.group_coordinator import Leaving, Syncing
     from kafkacore.broker.group.interfaces import CoordinatorLog
     from kafkacore.broker.group.joining import Joining
@@ -59,6 +60,8 @@ class ClassicMembers:
         Log of the group coordinator.
     config:
         Configuration of the broker, for ``group.consumer.max.size``.
+    assignments:
+        Computes target assignments.
     updates:
         Computes the records of a changed member.
     migration:
@@ -75,6 +78,7 @@ class ClassicMembers:
         self,
         log: CoordinatorLog,
         config: BrokerConfig,
+        assignments: TargetAssignments,
         updates: MemberUpdates,
         migration: Migration,
         heartbeats: ConsumerHeartbeats,
@@ -83,6 +87,7 @@ class ClassicMembers:
     ) -> None:
         self._log = log
         self._config = config
+        self._assignments = assignments
         self._updates = updates
         self._migration = migration
         self._heartbeats = heartbeats
@@ -254,7 +259,10 @@ class ClassicMembers:
         can_get_more = member.state is MemberState.UNRELEASED_PARTITIONS and not group.waits_for_unreleased(
             member
         )
-        is_behind = member.member_epoch < group.assignment_epoch
+        # Unlike in Kafka. Only JoinGroup and the heartbeats of members of the consumer protocol compute an
+        # assignment, and the group may have no such member.
+        needs_assignment = group.classic_count == len(group) and self._assignments.is_due(group, group.epoch)
+        is_behind = needs_assignment or member.member_epoch < group.assignment_epoch
         if is_behind or member.state is MemberState.UNREVOKED_PARTITIONS or can_get_more:
             self._must_rejoin(group.group_id, member)
 

@@ -105,12 +105,17 @@ class TargetAssignments:
         """
         member = change.added
         assert member is not None, "a member that leaves has no target"
-        now_ms = self._clock.wall_ms()
-        interval_ms = self._limits.assignment_interval_ms(group.group_id)
-        next_ms = group.assignment_timestamp_ms + interval_ms if group.assignment_timestamp_ms else 0
-        if group.assignment_epoch >= epoch or now_ms < next_ms:
+        if not self.is_due(group, epoch):
             return Target(group.assignment_epoch, self._last_target(group, member))
-        return Target(epoch, self._assign(group, epoch, change, member, batch, now_ms))
+        return Target(epoch, self._assign(group, epoch, change, member, batch))
+
+    def is_due(self, group: ConsumerGroup, epoch: int) -> bool:
+        """Return whether an assignment for this group epoch can be computed now."""
+        if group.assignment_epoch >= epoch:
+            return False
+        last_ms = group.assignment_timestamp_ms
+        interval_ms = self._limits.assignment_interval_ms(group.group_id)
+        return not last_ms or self._clock.wall_ms() >= last_ms + interval_ms
 
     @staticmethod
     def _last_target(group: ConsumerGroup, member: ConsumerGroupMember) -> Assignment:
@@ -125,7 +130,6 @@ class TargetAssignments:
         change: GroupChange,
         member: ConsumerGroupMember,
         batch: list[CoordinatorRecord],
-        now_ms: int,
     ) -> Assignment:
         began_ms = self._clock.monotonic_ms()
         name = group.preferred_assignor(change) or self._default_assignor
@@ -144,7 +148,7 @@ class TargetAssignments:
         for member_id, assignment in assigned.items():
             if assignment is not subscriptions[member_id].assigned or member_id not in group.target:
                 batch.append(records.target_assignment(group.group_id, member_id, assignment))
-        batch.append(records.target_assignment_metadata(group.group_id, epoch, now_ms))
+        batch.append(records.target_assignment_metadata(group.group_id, epoch, self._clock.wall_ms()))
         logger.info(
             "group %s: new target assignment in epoch %d by the assignor %s for %d members in %.0f ms",
             group.group_id,
