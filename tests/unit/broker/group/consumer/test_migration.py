@@ -8,13 +8,14 @@ from uuid import UUID
 import pytest
 from model.group_harness import GROUP, REBALANCE_MS, SESSION_MS, Answer, GroupHarness
 
-from kafkacore.broker.group.consumer.consumer_group import ConsumerGroupState
+from kafkacore.broker.group.consumer.consumer_group import ConsumerGroup, ConsumerGroupState
 from kafkacore.broker.group.consumer.consumer_member import MemberState
 from kafkacore.broker.group.member import JoinResult, MemberProtocol, SyncResult
 from kafkacore.coordinator.protocol import (
     Assignment,
     Subscription,
     decode_assignment,
+    decode_subscription,
     encode_assignment,
     encode_subscription,
 )
@@ -379,30 +380,83 @@ def test_empty_groups_change_their_type_with_any_policy() -> None:
     assert harness.consumer_join("new").partitions == {T: [0, 1, 2, 3]}
 
 
-@pytest.mark.parametrize("seed", range(40))
+def test_downgraded_members_keep_what_they_own(harness: GroupHarness) -> None:
+    (old,) = classic_group(harness, a=given(0, 1, 2, 3))
+    harness.consumer_join("new")
+    harness.consumer_heartbeat("new", -1)
+    assert harness.state == "PreparingRebalance"
+    # The classic member does not know yet that it must revoke partitions.
+    again = harness.consumer_join("again")
+    assert again.partitions == {}
+    assert harness.consumer_group.member(old).owned == {T: [0, 1, 2, 3]}
+
+
+def test_static_member_that_downgrades_the_group_gets_only_what_is_free(harness: GroupHarness) -> None:
+    classic_group(harness, a=given(0, 1, 2, 3))
+    harness.consumer_join("new", instance_id="i")
+    harness.consumer_heartbeat("new", -2, instance_id="i")
+    back = harness.join("", instance_id="i", protocols=protocols()).got
+    assert harness.state == "PreparingRebalance"
+    synced = harness.sync(back.member_id, back.generation_id, instance_id="i").got
+    assert synced.error_code == RebalanceInProgressError.errno
+
+
+def test_upgrade_during_a_rebalance_leaves_no_partition_without_an_owner(harness: GroupHarness) -> None:
+    members = harness.joined(1, "i", protocols=protocols())
+    generation, leader = harness.group.generation_id, harness.group.leader_id
+    for one in sorted(members, key=lambda one: one == leader):
+        harness.sync(one, generation, dict(zip(members, [given(0, 1), given(2, 3)], strict=True)))
+    harness.leave((members[0], None))
+    upgraded = harness.consumer_join("new", instance_id="i")
+    assert upgraded.partitions == {T: [0, 1, 2, 3]}
+
+
+def test_classic_members_of_a_consumer_group_share_what_another_one_had() -> None:
+    harness = made(group_consumer_migration_policy="upgrade")
+    (old,) = classic_group(harness, a=given(0, 1, 2, 3))
+    harness.consumer_join("new")
+    member = harness.join(old, protocols=protocols()).got
+    harness.sync(old, member.generation_id)
+    harness.consumer_heartbeat("new", 2)
+    harness.consumer_heartbeat("new", -1)
+    # The next assignment is not computed before its interval has passed.
+    assert harness.heartbeat(old, member.generation_id) == 0
+    harness.pass_ms(INTERVAL_MS)
+    assert harness.heartbeat(old, member.generation_id) == RebalanceInProgressError.errno
+    again = harness.join(old, protocols=protocols()).got
+    assert partitions_in(harness.sync(old, again.generation_id).got.assignment) == [0, 1, 2, 3]
+    assert harness.heartbeat(old, again.generation_id) == 0
+
+
+@pytest.mark.parametrize("seed", range(60))
 def test_members_of_both_protocols_share_the_partitions_at_any_time(seed: int) -> None:
     chance = random.Random(seed)
-    harness = made(group_consumer_assignment_interval_ms=0)
-    crowd = Crowd(harness, chance)
+    config = {
+        "group_consumer_assignment_interval_ms": chance.choice([0, 0, 1_000]),
+        # Consumer groups with more members cannot become classic groups.
+        "group_max_size": chance.choice([2, 10]),
+    }
+    crowd = Crowd(made(**config), chance, is_cooperative=chance.random() < 0.5)
     for _ in range(80):
         if chance.random() < 0.03:
-            crowd.forget_requests()
-            harness = crowd.harness = harness.restarted(group_consumer_assignment_interval_ms=0)
+            crowd.restart(**config)
         crowd.step()
         crowd.check()
     # Until the sessions of clients have ended that the restarts have made forget their ids.
     for _ in range(120):
         crowd.everyone_goes_on()
-        crowd.check()
     owned = sorted(one for member in crowd.members.values() for one in member.owned)
     assert owned == (list(range(4)) if crowd.members else [])
+    crowd.everyone_leaves()
+    assert len(crowd.harness.timer) == 0
 
 
 class Client:
     """One client, and the partitions that it believes to own."""
 
-    def __init__(self, is_new: bool) -> None:
+    def __init__(self, is_new: bool, instance_id: str | None) -> None:
         self.is_new = is_new
+        self.instance_id = instance_id
         self.member_id = ""
         self.epoch = 0
         self.owned: list[int] = []
@@ -410,71 +464,135 @@ class Client:
         self.joining: Answer[JoinResult] | None = None
         self.syncing: Answer[SyncResult] | None = None
 
+    def is_fenced(self) -> None:
+        """Handle an error after which the client joins as a new member."""
+        self.member_id, self.epoch, self.owned = "", 0, []
+
 
 class Crowd:
-    """Clients of both protocols that follow the coordinator's answers."""
+    """Clients of both protocols that follow the coordinator's answers.
 
-    def __init__(self, harness: GroupHarness, chance: random.Random) -> None:
+    The classic clients are all eager or all cooperative. Some clients are static members. When such a client
+    restarts, it may use the other protocol.
+    """
+
+    def __init__(self, harness: GroupHarness, chance: random.Random, *, is_cooperative: bool) -> None:
         self.harness = harness
         self.members: dict[int, Client] = {}
         self._chance = chance
+        self._is_cooperative = is_cooperative
         self._next = 0
+        #: Last epoch of the group and of its members.
+        self._epoch = 0
+        self._epochs: dict[str, int] = {}
 
     def step(self) -> None:
-        kind = self._chance.choice(["join", "continue", "continue", "continue", "leave", "time"])
+        kind = self._chance.choice(["join", "continue", "continue", "continue", "leave", "restart", "time"])
         if kind == "time":
             self.harness.pass_ms(500)
         elif kind == "join" and len(self.members) < 4:
             self._next += 1
-            self.members[self._next] = Client(self._chance.random() < 0.5)
+            instance_id = f"i{self._next}" if self._chance.random() < 0.3 else None
+            self.members[self._next] = Client(self._chance.random() < 0.5, instance_id)
         elif self.members:
             number = self._chance.choice(list(self.members))
+            client = self.members[number]
             # A client that leaves without an id stays as a member until its session ends.
-            if kind == "leave" and len(self.members) > 1 and self.members[number].joining is None:
+            if kind == "leave" and len(self.members) > 1 and client.joining is None:
                 self._leave(self.members.pop(number))
+            elif kind == "restart" and client.instance_id is not None:
+                self._restart_static(number, client)
             else:
                 self._go_on(number)
 
-    def forget_requests(self) -> None:
-        """Lose the answers that have not come, as when the broker restarts."""
+    def restart(self, **config: object) -> None:
+        """Restart the broker. The clients do not get the answers for which they wait."""
         for client in self.members.values():
             client.must_rejoin |= client.joining is not None or client.syncing is not None
             client.joining = client.syncing = None
+        before = self._stored()
+        if before is None:
+            # A generation of a classic group is stored when it gets its assignment.
+            self._epoch = 0
+        self.harness = self.harness.restarted(**config)
+        assert self._stored() == before
 
     def everyone_goes_on(self) -> None:
         self.harness.pass_ms(500)
+        self.check()
         for number in list(self.members):
             self._go_on(number)
+            self.check()
+
+    def everyone_leaves(self) -> None:
+        for client in self.members.values():
+            self._leave(client)
+        # Until the sessions of members have ended whose clients do not know their ids.
+        self.harness.pass_ms(600_000)
 
     def check(self) -> None:
-        """Check that no two clients own a partition."""
+        """Check that no two clients own a partition, and that no epoch goes back."""
         owned = [one for member in self.members.values() for one in member.owned]
         assert len(set(owned)) == len(owned), owned
+        group = self.harness.registry.get(GROUP)
+        if group is None or group.is_empty:
+            self._epoch, self._epochs = 0, {}
+        elif isinstance(group, ConsumerGroup):
+            assert group.epoch >= max(self._epoch, group.assignment_epoch)
+            self._epoch = group.epoch
+            epochs = {member.member_id: member.member_epoch for member in group if member.member_epoch > 0}
+            assert all(epoch >= self._epochs.get(member_id, 0) for member_id, epoch in epochs.items())
+            self._epochs = epochs
+            given = sorted(one for member in group for one in member.owned.get(T, ()))
+            assert given == [one for one in range(4) if group.is_owned(T, one)]
+        else:
+            assert group.generation_id >= self._epoch
+            self._epoch = group.generation_id
+
+    def _stored(self) -> object:
+        """Return the state of a consumer group that a restart must not change."""
+        group = self.harness.registry.consumer_group(GROUP)
+        if group is None:
+            return None
+        members = {member.member_id: member for member in group}
+        return group.epoch, group.metadata_hash, group.assignment_epoch, group.target, members, group.state
+
+    def _restart_static(self, number: int, client: Client) -> None:
+        if client.is_new and client.epoch:
+            epoch, instance_id = -2, client.instance_id
+            self.harness.consumer_heartbeat(client.member_id, epoch, instance_id=instance_id)
+        self._next += 1
+        self.members[self._next] = Client(self._chance.random() < 0.5, client.instance_id)
+        del self.members[number]
 
     def _leave(self, client: Client) -> None:
         if not client.member_id:
             return
         if client.is_new:
-            self.harness.consumer_heartbeat(client.member_id, -1)
+            self.harness.consumer_heartbeat(client.member_id, -1, instance_id=client.instance_id)
         else:
-            self.harness.leave((client.member_id, None))
+            self.harness.leave((client.member_id, client.instance_id))
 
     def _go_on(self, number: int) -> None:
         client = self.members[number]
         (self._go_on_new if client.is_new else self._go_on_classic)(client, number)
 
     def _go_on_new(self, client: Client, number: int) -> None:
+        instance_id = client.instance_id
         if not client.member_id:
             client.member_id = f"new-{number}"
         if client.epoch == 0:
             client.owned = []
-            answer = self.harness.consumer_join(client.member_id)
+            answer = self.harness.consumer_join(client.member_id, instance_id=instance_id)
         else:
             owned = {T: client.owned} if client.owned else {}
-            answer = self.harness.consumer_heartbeat(client.member_id, client.epoch, owned=owned).got
+            answer = self.harness.consumer_heartbeat(
+                client.member_id, client.epoch, owned=owned, instance_id=instance_id
+            ).got
         if answer.error_code:
             client.epoch, client.owned = 0, []
             return
+        assert answer.epoch >= client.epoch
         client.epoch = answer.epoch
         if answer.partitions is not None:
             client.owned = answer.partitions.get(T, [])
@@ -482,19 +600,22 @@ class Crowd:
     def _go_on_classic(self, client: Client, number: int) -> None:
         is_stable = client.joining is None and client.syncing is None and not client.must_rejoin
         if client.member_id and client.epoch and is_stable:
-            code = self.harness.heartbeat(client.member_id, client.epoch)
+            code = self.harness.heartbeat(client.member_id, client.epoch, client.instance_id)
             client.must_rejoin = code == RebalanceInProgressError.errno
             if code and not client.must_rejoin:
-                client.member_id, client.epoch, client.owned = "", 0, []
+                client.is_fenced()
             return
         if client.syncing is not None:
             self._take_sync(client)
         elif client.joining is not None:
             self._take_join(client)
         else:
-            # The classic clients are eager: they give up everything before they join.
-            client.owned = []
-            client.joining = self.harness.join(client.member_id, protocols=protocols())
+            # Eager clients give up everything before they join.
+            client.owned = client.owned if self._is_cooperative else []
+            supported = protocols(*client.owned)
+            client.joining = self.harness.join(
+                client.member_id, instance_id=client.instance_id, protocols=supported, rebalance_ms=SESSION_MS
+            )
             self._take_join(client)
 
     def _take_join(self, client: Client) -> None:
@@ -506,13 +627,29 @@ class Crowd:
         client.joining = None
         if result.error_code:
             if result.error_code != RebalanceInProgressError.errno:
-                client.member_id, client.epoch = "", 0
+                client.is_fenced()
             return
         client.member_id, client.epoch, client.must_rejoin = result.member_id, result.generation_id, False
-        members = [one.member_id for one in result.members]
-        shares = {one: given(*range(4)[place :: len(members)]) for place, one in enumerate(members)}
-        client.syncing = self.harness.sync(client.member_id, client.epoch, shares)
+        client.syncing = self.harness.sync(
+            client.member_id, client.epoch, self._shares(result), instance_id=client.instance_id
+        )
         self._take_sync(client)
+
+    @staticmethod
+    def _shares(result: JoinResult) -> dict[str, bytes]:
+        """Return the assignments of a leader. No member gets a partition that another one owns."""
+        owners = {
+            partition: member.member_id
+            for member in result.members
+            for _, partition in decode_subscription(member.metadata).owned_partitions
+        }
+        shares = {}
+        for place, member in enumerate(result.members):
+            share = range(4)[place :: len(result.members)]
+            shares[member.member_id] = given(
+                *(one for one in share if owners.get(one) in (None, member.member_id))
+            )
+        return shares
 
     @staticmethod
     def _take_sync(client: Client) -> None:
@@ -522,8 +659,12 @@ class Crowd:
             return
         client.syncing = None
         client.must_rejoin = bool(result.error_code)
-        if not client.must_rejoin:
-            client.owned = partitions_in(result.assignment)
+        if not result.error_code:
+            before, client.owned = client.owned, partitions_in(result.assignment)
+            # A cooperative client rejoins after it has revoked partitions.
+            client.must_rejoin = not set(before) <= set(client.owned)
+        elif result.error_code != RebalanceInProgressError.errno:
+            client.owned = []
 
 
 def test_rebalance_timeout_is_that_of_the_classic_member(harness: GroupHarness) -> None:
