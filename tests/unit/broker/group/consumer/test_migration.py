@@ -20,6 +20,7 @@ from kafkacore.coordinator.protocol import (
     encode_subscription,
 )
 from kafkacore.errors import (
+    CoordinatorNotAvailableError,
     FencedInstanceIdError,
     GroupIdNotFoundError,
     GroupMaxSizeReachedError,
@@ -35,6 +36,7 @@ from kafkacore.structs import TopicPartition
 
 INTERVAL_MS = 1_000
 T = UUID(int=1)
+NOT_AVAILABLE = CoordinatorNotAvailableError.errno
 
 SUBSCRIPTION = encode_subscription(Subscription(["t"]))
 
@@ -440,8 +442,11 @@ def test_members_of_both_protocols_share_the_partitions_at_any_time(seed: int) -
     for _ in range(80):
         if chance.random() < 0.03:
             crowd.restart(**config)
+        if chance.random() < 0.1:
+            crowd.harness.log.failures.append(NOT_AVAILABLE)
         crowd.step()
         crowd.check()
+    crowd.harness.log.failures.clear()
     # Until the sessions of clients have ended that the restarts have made forget their ids.
     for _ in range(120):
         crowd.everyone_goes_on()
@@ -590,7 +595,8 @@ class Crowd:
                 client.member_id, client.epoch, owned=owned, instance_id=instance_id
             ).got
         if answer.error_code:
-            client.epoch, client.owned = 0, []
+            if answer.error_code != NOT_AVAILABLE:
+                client.epoch, client.owned = 0, []
             return
         assert answer.epoch >= client.epoch
         client.epoch = answer.epoch
@@ -626,7 +632,7 @@ class Crowd:
             return
         client.joining = None
         if result.error_code:
-            if result.error_code != RebalanceInProgressError.errno:
+            if result.error_code not in (RebalanceInProgressError.errno, NOT_AVAILABLE):
                 client.is_fenced()
             return
         client.member_id, client.epoch, client.must_rejoin = result.member_id, result.generation_id, False
@@ -663,7 +669,7 @@ class Crowd:
             before, client.owned = client.owned, partitions_in(result.assignment)
             # A cooperative client rejoins after it has revoked partitions.
             client.must_rejoin = not set(before) <= set(client.owned)
-        elif result.error_code != RebalanceInProgressError.errno:
+        elif result.error_code not in (RebalanceInProgressError.errno, NOT_AVAILABLE):
             client.owned = []
 
 
