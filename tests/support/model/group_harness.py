@@ -193,7 +193,8 @@ class GroupHarness:
         #: Tombstones of the group's offsets.
         self.offset_tombstones: list[tuple[bytes, None]] = []
         self.limits = GroupLimits(self.config)
-        metadata: Any = SimpleNamespace(features=FeatureLevels(), group_limits=self.limits)
+        self.features = FeatureLevels()
+        metadata: Any = SimpleNamespace(features=self.features, group_limits=self.limits)
         topic_catalog: Any = self.topics
         self.coordinator = GroupCoordinator(
             self.log,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from model.broker_harness import BrokerHarness
+from model.group_harness import GroupHarness
 
 from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.config.dynamic_config import DynamicConfigs
@@ -17,7 +18,6 @@ from kafkacore.broker.config.group_limits import (
     SESSION_TIMEOUT,
     GroupLimits,
     consumer_assignors,
-    serves_consumer_groups,
 )
 from kafkacore.broker.storage.disk import Disk
 from kafkacore.errors import InvalidRequestError, KafkaConfigurationError
@@ -81,11 +81,10 @@ def test_assignors_are_named_by_name_or_class(tmp_path: Path, text: str, names: 
         ("classic,share,streams", 1, False),
     ],
 )
-def test_protocol_and_feature_decide_together(
-    tmp_path: Path, text: str, version: int, is_served: bool
-) -> None:
-    config = configured(tmp_path, group_coordinator_rebalance_protocols=text)
-    assert serves_consumer_groups(config, version) is is_served
+def test_protocol_and_feature_decide_together(text: str, version: int, is_served: bool) -> None:
+    harness = GroupHarness(group_coordinator_rebalance_protocols=text)
+    harness.features.group_version = version
+    assert harness.coordinator.serves_consumer_groups is is_served
 
 
 @pytest.mark.parametrize("text", ["bidirectional", "Upgrade", " DOWNGRADE ", "disabled"])

@@ -30,7 +30,8 @@ CLASSIC, CONSUMER = "classic", "consumer"
 _PROTOCOLS: Final = (CLASSIC, CONSUMER, "share", "streams")
 #: Values of ``group.consumer.migration.policy``.
 MIGRATION_POLICIES: Final = ("bidirectional", "upgrade", "downgrade", "disabled")
-_MIN_GROUP_VERSION: Final = 1
+#: First level of the feature ``group.version`` with consumer groups.
+MIN_GROUP_VERSION: Final = 1
 
 SESSION_TIMEOUT: Final = "consumer.session.timeout.ms"
 HEARTBEAT_INTERVAL: Final = "consumer.heartbeat.interval.ms"
@@ -140,18 +141,9 @@ def check_consumer_groups(config: BrokerConfig) -> None:
 # ---- Values for the coordinator ------------------------------------------------------------------------
 
 
-def serves_consumer_groups(config: BrokerConfig, group_version: int) -> bool:
-    """Return whether clients may use the protocol of KIP-848.
-
-    Parameters
-    ----------
-    config:
-        The configuration of the broker.
-    group_version:
-        The finalized level of the feature ``group.version``.
-    """
-    protocols = config.group_coordinator_rebalance_protocols.split(",")
-    return group_version >= _MIN_GROUP_VERSION and CONSUMER in protocols
+def allows_consumer_protocol(config: BrokerConfig) -> bool:
+    """Return whether ``group.coordinator.rebalance.protocols`` contains the protocol of KIP-848."""
+    return CONSUMER in config.group_coordinator_rebalance_protocols.split(",")
 
 
 def consumer_assignors(config: BrokerConfig) -> list[str]:

@@ -12,7 +12,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from kafkacore.broker.config.group_limits import consumer_assignors, serves_consumer_groups
+from kafkacore.broker.config.group_limits import (
+    MIN_GROUP_VERSION,
+    allows_consumer_protocol,
+    consumer_assignors,
+)
 from kafkacore.broker.coordinator.interfaces import CoordinatorRecord
 from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.group.classic_group import ClassicGroup, GroupState
@@ -136,6 +140,7 @@ class GroupCoordinator:
         self._config = config
         self.rebalancer = Rebalancer(log, config, clock, timer)
         self._features = metadata.features
+        self._allows_consumer_protocol = allows_consumer_protocol(config)
         limits, group_topics = metadata.group_limits, GroupTopics(topics)
         sessions = Sessions(timer, clock)
         self.registry = GroupRegistry(self.rebalancer, sessions, log.partition_for, config, limits, clock)
@@ -164,7 +169,7 @@ class GroupCoordinator:
     @property
     def serves_consumer_groups(self) -> bool:
         """Whether clients may use the consumer protocol (KIP-848)."""
-        return serves_consumer_groups(self._config, self._features.group_version)
+        return self._allows_consumer_protocol and self._features.group_version >= MIN_GROUP_VERSION
 
     def consumer_heartbeat(self, heartbeat: ConsumerHeartbeat, node_id: int, on_done: OnHeartbeat) -> None:
         """Handle a ConsumerGroupHeartbeat, as :meth:`ConsumerHeartbeats.heartbeat` does."""
