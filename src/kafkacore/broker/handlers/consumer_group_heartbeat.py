@@ -5,6 +5,9 @@ Versions 0 to 1. From version 1 on, a member generates its own id, and can subsc
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from uuid import UUID
+
 from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.group.consumer.heartbeats import ConsumerHeartbeat, HeartbeatResult
 from kafkacore.broker.handlers.services import (
@@ -22,6 +25,7 @@ from kafkacore.protocol.generated.consumer_group_heartbeat import (
 )
 from kafkacore.structs import ACLOperation, ResourceType
 
+_Owned = ConsumerGroupHeartbeatRequest.TopicPartitions
 _Assignment = ConsumerGroupHeartbeatResponse.Assignment
 _Partitions = ConsumerGroupHeartbeatResponse.TopicPartitions
 
@@ -56,7 +60,7 @@ def handle(
             subscribed_topic_names=names,
             subscribed_topic_regex=message.subscribed_topic_regex,
             server_assignor=message.server_assignor,
-            topic_partitions=None if owned is None else {one.topic_id: one.partitions for one in owned},
+            topic_partitions=None if owned is None else _by_topic(owned),
             client_id=request.client_id or "",
             client_host=f"/{request.context.host}",
             version=request.version,
@@ -72,6 +76,14 @@ def handle(
             error_code=error_code(error), error_message=error_message(error)
         )
     return ANSWERED_LATER
+
+
+def _by_topic(owned: Sequence[_Owned]) -> dict[UUID, list[int]]:
+    """Return the partitions by topic id. A request may contain a topic more than once."""
+    partitions: dict[UUID, list[int]] = {}
+    for one in owned:
+        partitions.setdefault(one.topic_id, []).extend(one.partitions)
+    return partitions
 
 
 def _response(code: int, result: HeartbeatResult) -> ConsumerGroupHeartbeatResponse:

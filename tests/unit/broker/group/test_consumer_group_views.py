@@ -94,6 +94,21 @@ def test_member_that_must_revoke_shows_what_it_owns_and_its_target(broker: Broke
     assert (second.instance_id, second.rack_id) == ("i", "r")
 
 
+def test_member_may_report_a_topic_in_parts(broker: BrokerHarness) -> None:
+    broker.clock.advance(1_000)
+    heartbeat(broker, "n")
+    heartbeat(broker, "m", 2)
+    topic = broker.topics.get("t")
+    assert topic is not None
+    owned = [
+        ConsumerGroupHeartbeatRequest.TopicPartitions(topic_id=topic.topic_id, partitions=[one])
+        for one in (1, 0)
+    ]
+    assert heartbeat(broker, "m", 2, topic_partitions=owned).member_epoch == 2
+    (group,) = described(broker, "g")
+    assert partitions_of(group.members[0].assignment) == {"t": [0, 1]}
+
+
 @pytest.mark.kafka("GroupMetadataManagerTest.testConsumerGroupDescribeWithErrors")
 def test_groups_that_are_not_consumer_groups_have_an_error_each(broker: BrokerHarness) -> None:
     found = [
