@@ -14,7 +14,7 @@ from uuid import UUID
 from kafkacore.broker.coordinator.interfaces import CoordinatorRecord
 from kafkacore.broker.group import records
 from kafkacore.broker.group.classic_group import ClassicGroup, GroupState
-from kafkacore.broker.group.consumer.consumer_group import ConsumerGroup
+from kafkacore.broker.group.consumer.consumer_group import FIRST_EPOCH, ConsumerGroup
 from kafkacore.broker.group.consumer.consumer_member import Assignment, ClassicMember, ConsumerGroupMember
 from kafkacore.broker.group.consumer.member_records import partitions_record, subscription_record
 from kafkacore.broker.group.consumer.removal import removal_of_group
@@ -114,15 +114,17 @@ class Migration:
             raise GroupIdNotFoundError(
                 f"Cannot upgrade classic group {classic.group_id} to consumer group because {reason}."
             )
+        # Before the first generation of a classic group, its generation id is 0, with which a member joins.
+        epoch = max(classic.generation_id, FIRST_EPOCH)
         try:
-            members = [self._upgraded(classic, member) for member in classic]
+            members = [self._upgraded(classic, member, epoch) for member in classic]
         except MalformedMessageError as error:
             logger.warning("group %s: no upgrade to a consumer group: %s", classic.group_id, error)
             raise GroupIdNotFoundError(
                 f"Cannot upgrade classic group {classic.group_id} to consumer group because the embedded "
                 "consumer protocol is malformed."
             ) from None
-        group_id, epoch = classic.group_id, classic.generation_id
+        group_id = classic.group_id
         group = ConsumerGroup(group_id)
         targets: dict[str, Assignment] = {}
         for member in members:
@@ -179,7 +181,7 @@ class Migration:
             return "the group size exceeds the consumer group maximum size"
         return None
 
-    def _upgraded(self, classic: ClassicGroup, member: ClassicGroupMember) -> ConsumerGroupMember:
+    def _upgraded(self, classic: ClassicGroup, member: ClassicGroupMember, epoch: int) -> ConsumerGroupMember:
         assignment = decode_assignment(member.assignment)
         if assignment.user_data:
             raise GroupIdNotFoundError(
@@ -190,7 +192,6 @@ class Migration:
         protocols = {protocol.name: protocol.metadata for protocol in member.protocols}
         metadata = protocols.get(classic.protocol_name or "", member.protocols[0].metadata)
         subscription = decode_subscription(metadata)
-        epoch = classic.generation_id
         return ConsumerGroupMember(
             member_id=member.member_id,
             member_epoch=epoch,

@@ -413,6 +413,15 @@ def test_upgrade_during_a_rebalance_leaves_no_partition_without_an_owner(harness
     assert upgraded.partitions == {T: [0, 1, 2, 3]}
 
 
+def test_upgrade_before_the_first_generation_has_an_epoch(harness: GroupHarness) -> None:
+    harness.topics.delete("t")
+    old = harness.join("", protocols=protocols())
+    joined = harness.consumer_join("new", topics=[])
+    assert (joined.error_code, joined.epoch) == (0, 1)
+    assert old.got.error_code == RebalanceInProgressError.errno
+    assert harness.join(old.got.member_id, protocols=protocols()).got.generation_id == 1
+
+
 def test_classic_members_of_a_consumer_group_share_what_another_one_had() -> None:
     harness = made(group_consumer_migration_policy="upgrade")
     (old,) = classic_group(harness, a=given(0, 1, 2, 3))
