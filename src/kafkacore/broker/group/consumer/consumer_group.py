@@ -49,7 +49,6 @@ class ConsumerGroupState(Enum):
     ASSIGNING = "Assigning"
     RECONCILING = "Reconciling"
     STABLE = "Stable"
-    DEAD = "Dead"
 
 
 class ResolvedRegularExpression(NamedTuple):
@@ -171,10 +170,6 @@ class ConsumerGroup:
         """Return the static member with this group instance id, or ``None``."""
         member_id = None if instance_id is None else self._static.get(instance_id)
         return None if member_id is None else self._members[member_id]
-
-    @property
-    def static_count(self) -> int:
-        return len(self._static)
 
     @property
     def classic_count(self) -> int:

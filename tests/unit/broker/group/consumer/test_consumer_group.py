@@ -113,7 +113,6 @@ def test_static_member_is_found_by_its_instance_id() -> None:
     assert found is not None
     assert found.member_id == "b"
     assert group.static_member(None) is group.static_member("other") is None
-    assert group.static_count == 1
 
 
 def test_members_of_the_classic_protocol_need_a_protocol_of_all() -> None:
