@@ -26,7 +26,6 @@ from kafkacore.broker.log_lines import NameLogger
 from kafkacore.coordinator.protocol import PROTOCOL_TYPE, decode_subscription
 from kafkacore.errors import (
     BrokerResponseError,
-    GroupMaxSizeReachedError,
     IllegalGenerationError,
     InconsistentGroupProtocolError,
     MalformedMessageError,
@@ -107,8 +106,7 @@ class ClassicMembers:
         if self._migration.is_disabled:
             raise InconsistentGroupProtocolError
         member_id = joining.member_id or new_member_id(self._clock)
-        if len(group) >= self._config.group_consumer_max_size and member_id not in group:
-            raise GroupMaxSizeReachedError
+        group.check_room(member_id, self._config.group_consumer_max_size)
         if not group.supports_classic_protocols(joining.protocol_type, joining.protocol_names):
             raise InconsistentGroupProtocolError
         is_dynamic = joining.group_instance_id is None

@@ -22,6 +22,7 @@ from kafkacore.broker.group.consumer.consumer_member import (
 from kafkacore.broker.group.interfaces import OffsetExpiry, PartitionCheck
 from kafkacore.errors import (
     BrokerResponseError,
+    GroupMaxSizeReachedError,
     IllegalGenerationError,
     NonEmptyGroupError,
     StaleMemberEpochError,
@@ -175,6 +176,13 @@ class ConsumerGroup:
     def classic_count(self) -> int:
         """Number of members that use the classic protocol."""
         return self._classic_count
+
+    def check_room(self, member_id: str, limit: int) -> None:
+        """Raise :class:`GroupMaxSizeReachedError` if the group is full and has no member with this id."""
+        if len(self) >= limit and member_id not in self:
+            raise GroupMaxSizeReachedError(
+                f"The consumer group has reached its maximum capacity of {limit} members."
+            )
 
     def supports_classic_protocols(self, protocol_type: str, names: frozenset[str]) -> bool:
         """Return whether a member of the classic protocol with these protocols can join."""

@@ -31,7 +31,6 @@ from kafkacore.errors import (
     FencedInstanceIdError,
     FencedMemberEpochError,
     GroupIdNotFoundError,
-    GroupMaxSizeReachedError,
     InvalidRequestError,
     UnknownMemberIdError,
     UnreleasedInstanceIdError,
@@ -223,7 +222,7 @@ class ConsumerHeartbeats:
         group_id = heartbeat.group_id
         batch: list[CoordinatorRecord] = []
         group = self._group(heartbeat, batch)
-        self._check_room(group, heartbeat.member_id)
+        group.check_room(heartbeat.member_id, self._config.group_consumer_max_size)
         before = self._member_of(group, heartbeat)
         member = self._identified(group, before, heartbeat, batch)
         if member.uses_classic_protocol:
@@ -276,13 +275,6 @@ class ConsumerHeartbeats:
                 return self._migration.upgrade(classic, batch)
             batch.append(records.group_metadata_tombstone(group_id))
         return ConsumerGroup(group_id)
-
-    def _check_room(self, group: ConsumerGroup, member_id: str) -> None:
-        limit = self._config.group_consumer_max_size
-        if len(group) >= limit and (not member_id or member_id not in group):
-            raise GroupMaxSizeReachedError(
-                f"The consumer group has reached its maximum capacity of {limit} members."
-            )
 
     @staticmethod
     def _member_of(group: ConsumerGroup, heartbeat: ConsumerHeartbeat) -> ConsumerGroupMember | None:
