@@ -259,7 +259,9 @@ class ClassicMembers:
         )
         # Unlike in Kafka. Only JoinGroup and the heartbeats of members of the consumer protocol compute an
         # assignment, and the group may have no such member.
-        needs_assignment = group.classic_count == len(group) and self._assignments.is_due(group, group.epoch)
+        needs_assignment = group.classic_count == len(group) and (
+            self._assignments.is_due(group, group.epoch) or self._assignments.have_topics_changed(group)
+        )
         is_behind = needs_assignment or member.member_epoch < group.assignment_epoch
         if is_behind or member.state is MemberState.UNREVOKED_PARTITIONS or can_get_more:
             self._must_rejoin(group.group_id, member)

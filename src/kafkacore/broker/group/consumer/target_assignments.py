@@ -84,6 +84,16 @@ class TargetAssignments:
         logger.info("group %s: group epoch %d", group.group_id, epoch)
         return epoch
 
+    def have_topics_changed(self, group: ConsumerGroup) -> bool:
+        """Return whether the subscribed topics have changed since the last change of the group epoch."""
+        version = self._topics.version
+        if group.topics_version != version:
+            names = group.subscribed_topics(GroupChange())
+            if self._topics.metadata_hash(names) != group.metadata_hash:
+                return True
+            group.topics_version = version
+        return False
+
     def target(
         self, group: ConsumerGroup, epoch: int, change: GroupChange, batch: list[CoordinatorRecord]
     ) -> Target:

@@ -439,6 +439,26 @@ def test_classic_members_of_a_consumer_group_share_what_another_one_had() -> Non
     assert harness.heartbeat(old, again.generation_id) == 0
 
 
+def test_classic_members_of_a_consumer_group_get_new_partitions() -> None:
+    harness = made(group_consumer_migration_policy="upgrade")
+    harness.consumer_join("new")
+    harness.pass_ms(INTERVAL_MS)
+    old = harness.join("", protocols=protocols()).got
+    harness.sync(old.member_id, old.generation_id)
+    harness.consumer_heartbeat("new", -1)
+    harness.pass_ms(INTERVAL_MS)
+    old = harness.join(old.member_id, protocols=protocols()).got
+    assert partitions_in(harness.sync(old.member_id, old.generation_id).got.assignment) == [0, 1, 2, 3]
+    harness.topics.put("other", 1)
+    assert harness.heartbeat(old.member_id, old.generation_id) == 0
+    harness.topics.put("t", 5)
+    harness.pass_ms(INTERVAL_MS)
+    assert harness.heartbeat(old.member_id, old.generation_id) == RebalanceInProgressError.errno
+    old = harness.join(old.member_id, protocols=protocols(0, 1, 2, 3)).got
+    assert partitions_in(harness.sync(old.member_id, old.generation_id).got.assignment) == [0, 1, 2, 3, 4]
+    assert harness.heartbeat(old.member_id, old.generation_id) == 0
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_members_of_both_protocols_share_the_partitions_at_any_time(seed: int) -> None:
     chance = random.Random(seed)
