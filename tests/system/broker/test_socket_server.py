@@ -20,7 +20,7 @@ from kafkacore.broker.handlers.services import CloseConnectionError, OnResponse,
 from kafkacore.broker.listeners.access import ListenerAccess
 from kafkacore.broker.listeners.connection_limits import ConnectionLimits
 from kafkacore.broker.purgatory.delayed_operation import DelayedFetch
-from kafkacore.broker.purgatory.timer import Timer
+from kafkacore.broker.purgatory.timer import Timer, TimerTask
 from kafkacore.broker.quota import IpConnectionQuota
 from kafkacore.broker.replica.replica_manager import ReplicaManager
 from kafkacore.broker.server.metrics import BrokerMetrics
@@ -273,6 +273,24 @@ def test_failure_while_a_waiting_request_is_answered_closes_its_connection_alone
     assert harness.is_hung_up(failing)
     other.sendall(frame(b"hello"))
     assert harness.replies(other, 1) == [b"hello"]
+
+
+class FailingTask(TimerTask):
+    def run(self) -> None:
+        raise ZeroDivisionError("ours")
+
+
+def test_error_in_a_timed_task_does_not_stop_the_server(
+    harness: Harness, caplog: pytest.LogCaptureFixture
+) -> None:
+    harness.timer.add(0, FailingTask())
+    client = harness.connect()
+    client.sendall(frame(b"hello"))
+    assert harness.replies(client, 1) == [b"hello"]
+    (record,) = [one for one in caplog.records if one.levelno == logging.ERROR]
+    assert record.getMessage() == "unexpected error in a timed task"
+    assert record.exc_info is not None
+    assert record.exc_info[0] is ZeroDivisionError
 
 
 def test_connection_whose_late_answer_cannot_be_written_down_is_closed_alone(harness: Harness) -> None:

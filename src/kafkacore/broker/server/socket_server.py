@@ -222,7 +222,11 @@ class SocketServer:
         for connection_id, state in disconnected.items():
             self._on_disconnected(connection_id, state)
         self._replica_manager.complete_delayed()
-        self._timer.advance(self._clock.monotonic_ms())
+        try:
+            self._timer.advance(self._clock.monotonic_ms())
+        except Exception:
+            # An error in one request or group must not stop the broker. The other tasks run in the next turn.
+            logger.exception("unexpected error in a timed task")
 
     def _wait_ms(self, timeout_ms: float) -> float:
         if self._replica_manager.has_events or self._is_stopping:

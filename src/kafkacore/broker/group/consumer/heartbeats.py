@@ -398,11 +398,9 @@ class ConsumerHeartbeats:
         logger.info("group %s: member %s is removed because %s", group_id, member_id, kind.value)
         try:
             self.remove(group, [member], on_safe)
-        except Exception:
-            # An error in one group must not stop the broker.
-            logger.exception("group %s: failed to remove member %s", group_id, member_id)
-        if self._registry.consumer_group(group_id) is group and member_id in group:
-            self._sessions.begin(group_id, member_id, kind, RETRY_MS)
+        finally:
+            if self._registry.consumer_group(group_id) is group and member_id in group:
+                self._sessions.begin(group_id, member_id, kind, RETRY_MS)
 
 
 def new_member_id(clock: Clock) -> str:
