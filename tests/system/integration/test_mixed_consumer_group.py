@@ -79,8 +79,12 @@ def place(broker: ApacheKafka | EmbeddedBroker, java_peer: JavaPeer, tmp_path: P
 
 
 def check(place: Place, group: MixedGroup, events: GroupEvents, what: str, seed: int) -> None:
-    """Check the history of the group and its stored offsets, and note its figures."""
+    """Check the history of the group and its stored offsets, and note its figures.
+
+    The events stay in the folder of the test, to explain a violation.
+    """
     history = GroupHistory()
+    (place.folder / "events.txt").write_text("".join(f"{event}\n" for event in sorted(group.events())))
     assert "\n".join(history.check(group.events(), group.ends)) == ""
     stored = place.java.group_offsets(group.servers, group.group_id, group.topic)
     assert {number: offset for number, (offset, *_) in stored.items()} == group.ends
