@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from random import Random
 from uuid import UUID
 
@@ -156,3 +157,36 @@ def test_topics_are_in_the_order_of_javas_signed_numbers() -> None:
     high, low = 1 << 127, 1 << 63
     ids = [UUID(int=number) for number in (high | low, high, low, 0, 1, 1 << 64)]
     assert sorted(ids, key=java_order) == ids
+
+
+@pytest.mark.parametrize("characters", ["ab", "a\x00z", "a\x80\uffee\U0001f600"])
+def test_range_sorts_member_ids_as_java(characters: str) -> None:
+    """Shared beginnings of more than eight bytes, and ids that are the beginning of others."""
+    chance = Random(1)
+    starts = ["", "consumer-", "consumer-group-"]
+    names = {
+        chance.choice(starts) + "".join(chance.choices(characters, k=chance.randrange(12)))
+        for _ in range(200)
+    }
+    members = group({A}, **{name: {} for name in names})
+    new = assign("range", ConsumerGroupCase(members, {A: len(names)}, is_homogeneous=True))
+    ordered = sorted(names, key=lambda name: name.encode("utf-16-be"))
+    assert new == {name: {A: (number,)} for number, name in enumerate(ordered)}
+
+
+@pytest.mark.parametrize("name", ASSIGNORS)
+def test_assignment_of_one_topic_is_a_mapping(name: str) -> None:
+    made = assign(name, ConsumerGroupCase(group({A}, a={}), {A: 2}, is_homogeneous=True))["a"]
+    assert isinstance(made, Mapping)
+    assert (len(made), list(made), list(made.values())) == (1, [A], [(0, 1)])
+    assert made.keys() == {A}
+    assert made.items() == {(A, (0, 1))}
+    assert A in made
+    assert B not in made
+    assert (made[A], made.get(A), made.get(B), made.get(B, ())) == ((0, 1), (0, 1), None, ())
+    with pytest.raises(KeyError):
+        made[B]
+    assert dict(made) == {A: (0, 1)} == made
+    assert made == assign(name, ConsumerGroupCase(group({A}, a={}), {A: 2}, is_homogeneous=True))["a"]
+    assert made not in ({}, {A: (0,)}, {B: (0, 1)}, {A: (0, 1), B: (0,)}, None)
+    assert repr(made) == repr({A: (0, 1)})

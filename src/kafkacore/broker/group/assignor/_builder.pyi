@@ -1,4 +1,4 @@
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from uuid import UUID
 
 from kafkacore.broker.group.assignor.interfaces import Assignment, MemberSubscription
@@ -10,8 +10,6 @@ def assign_heterogeneous(
     members: Mapping[str, MemberSubscription], partition_counts: Mapping[UUID, int]
 ) -> dict[str, Assignment]: ...
 def assign_ranges(
-    members: Mapping[str, MemberSubscription],
-    member_ids: Iterable[str],
-    partition_counts: Mapping[UUID, int],
+    members: Mapping[str, MemberSubscription], partition_counts: Mapping[UUID, int]
 ) -> dict[str, Assignment]: ...
 def java_order(topic_id: UUID) -> int: ...

@@ -8,17 +8,24 @@ gets. With uniform and different topics, it decides which of two equally loaded 
 """
 
 from base64 import urlsafe_b64encode
+from collections.abc import Mapping
 
 cimport cython
+from cpython.bytes cimport PyBytes_AsStringAndSize
 from cpython.long cimport PyLong_FromLong
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_GET_SIZE, PyTuple_New, PyTuple_SET_ITEM
-from libc.stdint cimport INT32_MAX, int32_t, int64_t
-from libc.string cimport memset
+from cpython.unicode cimport PyUnicode_AsUTF8AndSize
+from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint64_t
+from libc.stdlib cimport qsort
+from libc.string cimport memcmp, memset
 
 from kafkacore.wire.memory cimport calloc, free, realloc
 
 from kafkacore.broker.group.assignor.interfaces import PartitionAssignorError
+
+cdef extern from "Python.h":
+    void PyObject_GC_UnTrack(object)
 
 # Maximum number of times that all topics are balanced.
 cdef enum:
@@ -26,9 +33,70 @@ cdef enum:
     NOBODY = -1
 
 
-# dict.fromkeys copies the hash of a key from a set. Setting a key of a dict calls UUID.__hash__, a slow
-# Python method.
-cdef object from_keys = dict.fromkeys
+# ---- Assignments --------------------------------------------------------------------------------------
+
+@cython.final
+@cython.no_gc
+cdef class OneTopic:
+    """An immutable mapping of one topic id to partitions.
+
+    Most assignments of a large group are of one topic. A dict takes several times as long to create, because
+    ``UUID.__hash__`` is a Python method.
+    """
+
+    cdef object topic_id
+    cdef tuple partitions
+
+    def __len__(self):
+        return 1
+
+    def __iter__(self):
+        return iter((self.topic_id,))
+
+    def __contains__(self, topic_id):
+        return topic_id == self.topic_id
+
+    def __getitem__(self, topic_id):
+        if topic_id != self.topic_id:
+            raise KeyError(topic_id)
+        return self.partitions
+
+    def __eq__(self, other):
+        if not isinstance(other, (dict, OneTopic)):
+            return NotImplemented
+        return len(other) == 1 and next(iter(other.items())) == (self.topic_id, self.partitions)
+
+    def __repr__(self):
+        return repr(self.as_dict())
+
+    cdef dict as_dict(self):
+        return {self.topic_id: self.partitions}
+
+    def get(self, topic_id, default=None):
+        """Return the partitions if this is the topic's id, or else ``default``."""
+        return self.partitions if topic_id == self.topic_id else default
+
+    def keys(self):
+        """Return a view of the topic id."""
+        return self.as_dict().keys()
+
+    def values(self):
+        """Return a view of the partitions."""
+        return self.as_dict().values()
+
+    def items(self):
+        """Return a view of the topic id and the partitions."""
+        return self.as_dict().items()
+
+
+Mapping.register(OneTopic)
+
+
+cdef OneTopic one_topic(topic_id, tuple partitions):
+    cdef OneTopic made = OneTopic.__new__(OneTopic)
+    made.topic_id = topic_id
+    made.partitions = partitions
+    return made
 
 
 # ---- Numbers of topics and partitions -----------------------------------------------------------------
@@ -73,8 +141,6 @@ cdef class Topics:
     cdef list ids
     # UUID.int → place of the topic. The key is not the UUID, because UUID.__hash__ is a slow Python method.
     cdef dict places
-    # For each topic, a set of only this topic. The set stores the hash of the topic.
-    cdef list alone
     # Number of the first partition of each topic, and at the end the number of all partitions.
     cdef Numbers starts
     cdef int32_t partition_count
@@ -85,7 +151,6 @@ cdef class Topics:
         cdef Py_ssize_t place
         cdef int64_t total = 0
         self.ids = sorted(partition_counts, key=java_order)
-        self.alone = [frozenset([topic_id]) for topic_id in self.ids]
         self.places = {}
         self.starts = Numbers(len(self.ids) + 1)
         for place, topic_id in enumerate(self.ids):
@@ -116,7 +181,7 @@ cdef class Topics:
                 high = middle - 1
         return low
 
-    cdef dict assignment(self, const int32_t *numbers, Py_ssize_t count):
+    cdef assignment(self, const int32_t *numbers, Py_ssize_t count):
         """Return the assignment of partitions with ascending numbers."""
         cdef dict made = {}
         cdef Py_ssize_t start = 0, end
@@ -129,10 +194,23 @@ cdef class Topics:
                 end += 1
             partitions = relative(numbers + start, end - start, self.starts.at[place])
             if end - start == count:
-                return from_keys(self.alone[place], partitions)
+                return one_topic(self.ids[place], partitions)
             made[self.ids[place]] = partitions
             start = end
         return made
+
+
+cdef dict initial(members):
+    """Return a dict with the ids of the members, whose values the caller replaces.
+
+    Copying a dict is faster than inserting the keys one by one.
+    """
+    return dict(members)
+
+
+cdef inline void untrack(tuple numbers) noexcept:
+    """Remove a tuple from the garbage collector, which would do so itself after it has visited the tuple."""
+    PyObject_GC_UnTrack(numbers)
 
 
 cdef tuple relative(const int32_t *numbers, Py_ssize_t count, int32_t start):
@@ -143,6 +221,7 @@ cdef tuple relative(const int32_t *numbers, Py_ssize_t count, int32_t start):
         number = PyLong_FromLong(numbers[i] - start)
         Py_INCREF(number)
         PyTuple_SET_ITEM(made, i, number)
+    untrack(made)
     return made
 
 
@@ -154,6 +233,7 @@ cdef tuple consecutive(int32_t first, int32_t end):
         number = PyLong_FromLong(i)
         Py_INCREF(number)
         PyTuple_SET_ITEM(made, i - first, number)
+    untrack(made)
     return made
 
 
@@ -221,8 +301,8 @@ def assign_homogeneous(members, partition_counts):
 
     First, each member keeps its partitions up to its quota. Then the other partitions are distributed.
     """
-    cdef dict new = {}
-    cdef list unfilled = []
+    cdef dict new = initial(members)
+    cdef list unfilled = [], unfilled_ids = []
     cdef Numbers rooms = Numbers(), revoked = Numbers(), is_assigned, free_numbers
     cdef Topics topics
     cdef Py_ssize_t left = len(members), i, start
@@ -241,7 +321,7 @@ def assign_homogeneous(members, partition_counts):
     for member_id, member in members.items():
         has_extra = extra > 0
         room = quota + has_extra
-        new[member_id] = kept(topics, member.assigned, &room, is_assigned.at, revoked)
+        assigned = kept(topics, member.assigned, &room, is_assigned.at, revoked)
         if room and has_extra and left > extra:
             # Leave the extra partition to later members, which may own more partitions.
             room -= 1
@@ -249,8 +329,11 @@ def assign_homogeneous(members, partition_counts):
         extra -= has_extra
         left -= 1
         if room:
-            unfilled.append(member_id)
+            unfilled_ids.append(member_id)
+            unfilled.append(assigned)
             rooms.append(room)
+        else:
+            new[member_id] = assigned
     free_numbers = Numbers()
     for number in range(topics.partition_count):
         if not is_assigned.at[number]:
@@ -258,11 +341,9 @@ def assign_homogeneous(members, partition_counts):
     for i in range(revoked.count):
         free_numbers.append(revoked.at[i])
     start = 0
-    for i, member_id in enumerate(unfilled):
-        if start == free_numbers.count:
-            break
+    for i, member_id in enumerate(unfilled_ids):
         room = <int32_t> min(rooms.at[i], free_numbers.count - start)
-        new[member_id] = with_more(topics, new[member_id], free_numbers.at + start, room)
+        new[member_id] = with_more(topics, unfilled[i], free_numbers.at + start, room)
         start += room
     return new
 
@@ -319,23 +400,27 @@ cdef kept(Topics topics, assigned, int32_t *room, int32_t *is_assigned, Numbers 
 
 cdef with_more(Topics topics, assigned, const int32_t *numbers, Py_ssize_t count):
     """Return an assignment with these partitions added."""
-    cdef dict new = dict(assigned) if assigned else None
-    cdef dict more
+    cdef dict new
     cdef Py_ssize_t start = 0, end
+    if not count:
+        return assigned
+    new = None
     # The numbers ascend, except where the partitions of another member begin.
     while start < count:
         end = start + 1
         while end < count and numbers[end] > numbers[end - 1]:
             end += 1
         more = topics.assignment(numbers + start, end - start)
-        if new is None:
-            new = more
+        if not assigned:
+            assigned = more
         else:
+            if new is None:
+                assigned = new = dict(assigned)
             for topic_id, partitions in more.items():
                 before = new.get(topic_id)
                 new[topic_id] = partitions if before is None else tuple(sorted(before + partitions))
         start = end
-    return new
+    return assigned
 
 
 # ---- Uniform, members with different topics -----------------------------------------------------------
@@ -390,7 +475,7 @@ def assign_heterogeneous(members, partition_counts):
     cdef Numbers ordered = Numbers(member_count)
     cdef Numbers subscribers, all_places = Numbers(), shared_places = Numbers()
     cdef Group group
-    cdef dict new = {}
+    cdef dict new = initial(members)
     for i, member in enumerate(listed):
         subscription_of.at[i] = subscriptions.number(member.topic_ids)
     subscribers = subscribers_of(subscriptions, subscription_of, subscriber_starts)
@@ -673,49 +758,111 @@ cdef void collect(Group *group, int32_t partition_count, Py_ssize_t member_count
 
 # ---- Range --------------------------------------------------------------------------------------------
 
-def assign_ranges(members, member_ids, partition_counts):
-    """Return the range assignment. ``member_ids`` determines the order of the members.
+# The fields by which the members are sorted.
+cdef struct SortKey:
+    # The first bytes of the text as a number.
+    uint64_t prefix
+    const unsigned char *text
+    Py_ssize_t size
+    bint is_dynamic
+    int32_t member
 
-    The first members of a topic get one partition more if the partitions cannot be divided equally.
+
+cdef Numbers java_sorted(list member_ids, list instance_ids):
+    """Return the numbers of the members in order: static ones by instance id, the others by member id."""
+    cdef Py_ssize_t count = len(member_ids), i, j
+    cdef Numbers ordered = Numbers(count)
+    cdef list texts = [
+        member_id if instance_id is None else instance_id
+        for member_id, instance_id in zip(member_ids, instance_ids)
+    ]
+    cdef SortKey *keys = <SortKey *> calloc(count + 1, sizeof(SortKey))
+    if keys == NULL:
+        raise MemoryError
+    try:
+        # Java compares strings by UTF-16 code units. For ASCII strings, this is the order of code points.
+        if not "".join(texts).isascii():
+            texts = [text.encode("utf-16-be", "surrogatepass") for text in texts]
+        for i in range(count):
+            keys[i].text = <const unsigned char *> text_bytes(texts[i], &keys[i].size)
+            keys[i].is_dynamic = instance_ids[i] is None
+            keys[i].member = <int32_t> i
+            for j in range(min(keys[i].size, <Py_ssize_t> sizeof(uint64_t))):
+                keys[i].prefix |= <uint64_t> keys[i].text[j] << (56 - 8 * j)
+        qsort(keys, count, sizeof(SortKey), compare)
+        for i in range(count):
+            ordered.at[i] = keys[i].member
+    finally:
+        free(keys)
+    return ordered
+
+
+cdef const char *text_bytes(text, Py_ssize_t *size) except NULL:
+    cdef char *found
+    if isinstance(text, bytes):
+        PyBytes_AsStringAndSize(text, &found, size)
+        return found
+    return PyUnicode_AsUTF8AndSize(text, size)
+
+
+cdef int compare(const void *one, const void *other) noexcept nogil:
+    cdef const SortKey *left = <const SortKey *> one
+    cdef const SortKey *right = <const SortKey *> other
+    cdef int order
+    if left.is_dynamic != right.is_dynamic:
+        return left.is_dynamic - right.is_dynamic
+    if left.prefix != right.prefix:
+        return 1 if left.prefix > right.prefix else -1
+    order = memcmp(left.text, right.text, min(left.size, right.size))
+    return order if order else (left.size > right.size) - (left.size < right.size)
+
+
+def assign_ranges(members, partition_counts):
+    """Return ranges of each topic for its members.
+
+    The first members of a topic get one partition more if the partitions cannot be divided equally. The order
+    is that of the instance ids of static members, and then of the ids of the other members.
     """
     cdef Topics topics = Topics(partition_counts)
     cdef Subscriptions subscriptions = Subscriptions(topics, MISSING_OF_RANGE)
-    cdef Py_ssize_t topic_count = len(topics.ids), member_count = len(members), i, j, used
-    cdef Numbers subscription_of = Numbers(member_count)
+    cdef Py_ssize_t topic_count = len(topics.ids), member_count = len(members), i, j
+    cdef Numbers subscription_of = Numbers(member_count), ordered
     cdef Numbers quotas = Numbers(topic_count), extras = Numbers(topic_count)
-    # Start of the next range of each topic, and start of the last range that was assigned.
-    cdef Numbers nexts = Numbers(topic_count), lasts = Numbers(topic_count)
-    # Topics from which the current member gets partitions.
-    cdef Numbers given = Numbers(topic_count)
+    # Where the next range of each topic starts.
+    cdef Numbers nexts = Numbers(topic_count)
+    # The ranges of all members in order: place of the topic, first partition, end. And where the ranges of
+    # each member start and end.
+    cdef Numbers ranges = Numbers(), starts = Numbers(member_count), stops = Numbers(member_count)
     # For each subscription, the end of the topics that still have partitions.
     cdef Numbers ends
-    cdef int32_t *places = subscriptions.places.at
-    cdef int32_t place, count, subscription, size
-    cdef Py_ssize_t given_count
-    cdef list listed = [members[member_id] for member_id in member_ids]
-    cdef dict new = {}
-    for i, member in enumerate(listed):
-        subscription_of.at[i] = subscription = subscriptions.number(member.topic_ids)
+    cdef int32_t *places
+    cdef int32_t place, count, subscription, size, used, member
+    cdef list listed = list(members.values()), instance_ids = []
+    cdef dict new = initial(members)
+    for i, subscribed in enumerate(listed):
+        instance_ids.append(subscribed.instance_id)
+        subscription_of.at[i] = subscription = subscriptions.number(subscribed.topic_ids)
         for j in range(subscriptions.ends.at[subscription], subscriptions.ends.at[subscription + 1]):
             # Here, ``quotas`` counts the members of each topic. The quotas are computed below.
             quotas.at[subscriptions.places.at[j]] += 1
+    ordered = java_sorted(list(members), instance_ids)
     places = subscriptions.places.at
     ends = Numbers(subscriptions.ends.count)
     for i in range(1, ends.count):
         ends.at[i] = subscriptions.ends.at[i]
     for place in range(<int32_t> topic_count):
-        nexts.at[place] = topics.starts.at[place]
         if quotas.at[place]:
             count = topics.starts.at[place + 1] - topics.starts.at[place]
             extras.at[place] = count % quotas.at[place]
             quotas.at[place] = count // quotas.at[place]
-    for i, member_id in enumerate(member_ids):
-        subscription = subscription_of.at[i]
+    for i in range(member_count):
+        member = ordered.at[i]
+        subscription = subscription_of.at[member]
         used = subscriptions.ends.at[subscription]
-        given_count = 0
+        starts.at[member] = <int32_t> ranges.count
         for j in range(used, ends.at[subscription + 1]):
             place = places[j]
-            if nexts.at[place] == topics.starts.at[place + 1]:
+            if nexts.at[place] == topics.starts.at[place + 1] - topics.starts.at[place]:
                 # All partitions of this topic are assigned.
                 continue
             places[used] = place
@@ -724,31 +871,26 @@ def assign_ranges(members, member_ids, partition_counts):
             if extras.at[place]:
                 extras.at[place] -= 1
                 size += 1
-            lasts.at[place] = nexts.at[place]
-            nexts.at[place] += size
             if size:
-                given.at[given_count] = place
-                given_count += 1
-        ends.at[subscription + 1] = <int32_t> used
-        assigned = listed[i].assigned
-        if has_these(topics, assigned, given.at, given_count, lasts.at, nexts.at):
-            new[member_id] = assigned
-        else:
-            new[member_id] = ranges(topics, given.at, given_count, lasts.at, nexts.at)
+                ranges.append(place)
+                ranges.append(nexts.at[place])
+                nexts.at[place] += size
+                ranges.append(nexts.at[place])
+        ends.at[subscription + 1] = used
+        stops.at[member] = <int32_t> ranges.count
+    for i, (member_id, subscribed) in enumerate(members.items()):
+        count = (stops.at[i] - starts.at[i]) // 3
+        assigned = subscribed.assigned
+        if not has_these(topics, assigned, ranges.at + starts.at[i], count):
+            assigned = of_ranges(topics, ranges.at + starts.at[i], count)
+        new[member_id] = assigned
     return new
 
 
-cdef bint has_these(
-    Topics topics,
-    assigned,
-    const int32_t *places,
-    Py_ssize_t count,
-    const int32_t *firsts,
-    const int32_t *ends,
-) except -1:
+cdef bint has_these(Topics topics, assigned, const int32_t *ranges, Py_ssize_t count) except -1:
     """Return whether a member has these ranges already."""
     cdef tuple partitions
-    cdef int32_t place, start, first, end
+    cdef int32_t place, first, end
     cdef Py_ssize_t i
     cdef bint is_given
     if len(assigned) != count:
@@ -757,31 +899,25 @@ cdef bint has_these(
         place = topics.place(topic_id)
         is_given = False
         for i in range(count):
-            if places[i] == place:
+            if ranges[3 * i] == place:
                 is_given = True
                 break
         if not is_given:
             return False
-        start = topics.starts.at[place]
-        first = firsts[place] - start
-        end = ends[place] - start
+        first = ranges[3 * i + 1]
+        end = ranges[3 * i + 2]
         # The partitions ascend.
         if len(partitions) != end - first or partitions[0] != first or partitions[-1] != end - 1:
             return False
     return True
 
 
-cdef dict ranges(
-    Topics topics, const int32_t *places, Py_ssize_t count, const int32_t *firsts, const int32_t *ends
-):
+cdef of_ranges(Topics topics, const int32_t *ranges, Py_ssize_t count):
+    """Return the assignment of these ranges."""
     cdef dict new = {}
-    cdef int32_t place, start
     cdef Py_ssize_t i
+    if count == 1:
+        return one_topic(topics.ids[ranges[0]], consecutive(ranges[1], ranges[2]))
     for i in range(count):
-        place = places[i]
-        start = topics.starts.at[place]
-        partitions = consecutive(firsts[place] - start, ends[place] - start)
-        if count == 1:
-            return from_keys(topics.alone[place], partitions)
-        new[topics.ids[place]] = partitions
+        new[topics.ids[ranges[3 * i]]] = consecutive(ranges[3 * i + 1], ranges[3 * i + 2])
     return new
