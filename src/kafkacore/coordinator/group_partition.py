@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from operator import mul
 
 #: Default of the broker's ``offsets.topic.num.partitions``.
@@ -14,6 +15,8 @@ _BLOCK = 256
 _POWERS = tuple(pow(31, exponent, 1 << 32) for exponent in range(_BLOCK + 1))
 
 
+# A coordinator needs the hash of a group id at each heartbeat of each member.
+@lru_cache(maxsize=1024)
 def java_hash_code(text: str) -> int:
     """Return Java's ``String.hashCode``: a signed 32-bit hash of the UTF-16 code units."""
     units = memoryview(text.encode("utf-16-be", "surrogatepass")[::-1]).cast("H")

@@ -85,7 +85,8 @@ def _around_correlation_id(api_key: int, version: int, client_id: str | None) ->
 def encode_response(response: ResponseMessage, version: int, correlation_id: int) -> list[bytes | memoryview]:
     """Encode a response with its header; raises the errors of :func:`encode_request`."""
     header = ResponseHeader(correlation_id=correlation_id)
-    return _encode(header, response_header_version(ApiKey(response.API_KEY), version), response, version)
+    header_version = response_header_version(cast(ApiKey, response.API_KEY), version)
+    return _encode(header, header_version, response, version)
 
 
 def _encode(header: Message, header_version: int, body: Message, version: int) -> list[bytes | memoryview]:

@@ -169,7 +169,8 @@ class CoordinatorLog(Generic[LoadedT]):
         """Load or unload partitions if the topic has been created or deleted."""
         topic = self._topics.get(self.topic.name)
         topic_id = None if topic is None else topic.topic_id
-        if topic_id == self._topic_id:
+        # UUID.__eq__ is a Python method, and each heartbeat of a member comes here.
+        if topic_id is self._topic_id or topic_id == self._topic_id:
             return
         # Set the id first: a client whose request fails below may retry at once and call this method again.
         self._topic_id = topic_id
@@ -206,13 +207,13 @@ class CoordinatorLog(Generic[LoadedT]):
         self._check_active(number)
 
     def _check_active(self, number: int) -> _Partition:
-        place = TopicPartition(self.topic.name, number)
         partition = self._current(number)
-        if partition is None or partition.has_failed:
-            raise NotCoordinatorError(f"{partition_name(place)} is offline")
-        if partition.is_loading:
-            raise CoordinatorLoadInProgressError(f"{partition_name(place)} is being loaded")
-        return partition
+        if partition is not None and not partition.has_failed and not partition.is_loading:
+            return partition
+        name = partition_name(TopicPartition(self.topic.name, number))
+        if partition is not None and partition.is_loading and not partition.has_failed:
+            raise CoordinatorLoadInProgressError(f"{name} is being loaded")
+        raise NotCoordinatorError(f"{name} is offline")
 
     def topic_removed(self) -> None:
         """Unload all partitions if the topic has been deleted."""

@@ -82,7 +82,12 @@ class Timer:
 
     def add(self, deadline_ms: float, task: TimerTask) -> None:
         """Schedule ``task`` for ``deadline_ms``. A task that is already in the timer is rescheduled."""
-        if task._slot_tasks is not None:
+        tasks = task._slot_tasks
+        if tasks is not None:
+            if deadline_ms >= task.deadline_ms and tasks is not self._overdue:
+                # When the slot is due, advance() moves the task. A heartbeat thus does not.
+                task.deadline_ms = deadline_ms
+                return
             task.cancel()
         task.deadline_ms = deadline_ms
         self._place(ceil(deadline_ms), task)

@@ -103,6 +103,19 @@ class MemberUpdates:
         )
         return member
 
+    def is_steady(self, group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
+        """Return whether :meth:`update` changes nothing if the member's fields stay the same.
+
+        Most heartbeats are such heartbeats. The member has its target assignment, and the topics of the group
+        have not changed.
+        """
+        return (
+            not member.subscribed_topic_regex
+            and group.topics_version == self._topics.version
+            and group.assignment_epoch >= group.epoch
+            and member.is_reconciled_to(group.assignment_epoch)
+        )
+
     def update(
         self,
         group: ConsumerGroup,

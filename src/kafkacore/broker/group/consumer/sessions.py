@@ -28,6 +28,9 @@ class Deadline(Enum):
     #: Send SyncGroup after JoinGroup, in the classic protocol.
     SYNC = "the member failed to sync within timeout"
 
+    # Enum.__hash__ is a Python method, and each heartbeat looks up a deadline.
+    __hash__ = object.__hash__
+
 
 #: Function that is called with the ids of the group and the member and with the missed deadline.
 OnMissed = Callable[[str, str, Deadline], None]
@@ -67,10 +70,10 @@ class Sessions:
 
     def begin(self, group_id: str, member_id: str, kind: Deadline, delay_ms: int) -> None:
         """Start a deadline, or restart it if it is running."""
-        tasks = self._tasks.setdefault(group_id, {}).setdefault(member_id, {})
-        task = tasks.get(kind)
+        task = self._tasks.get(group_id, {}).get(member_id, {}).get(kind)
         if task is None:
-            task = tasks[kind] = _MemberTask(self, group_id, member_id, kind)
+            task = _MemberTask(self, group_id, member_id, kind)
+            self._tasks.setdefault(group_id, {}).setdefault(member_id, {})[kind] = task
         self._timer.add(self._clock.monotonic_ms() + delay_ms, task)
 
     def begin_if_absent(self, group_id: str, member_id: str, kind: Deadline, delay_ms: int) -> None:
