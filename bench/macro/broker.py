@@ -20,7 +20,7 @@ import resource
 import shlex
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -92,6 +92,26 @@ class Side:
 
     def resident_mib(self) -> float:
         return resident_mib(self.pid)
+
+
+def in_turn(
+    what: str, sides: list[Side], rounds: int, measure: Callable[[Side, int], dict[str, float]]
+) -> dict[str, Any]:
+    """Measure all sides in each round, and return the figures of all runs and their medians.
+
+    ``measure`` gets the side and the number of the round. ``what`` is shown with the progress.
+    """
+    runs: dict[str, list[dict[str, float]]] = {side.name: [] for side in sides}
+    for number in range(rounds):
+        # Change the order, so that no side always follows the same other one.
+        for side in sides if number % 2 == 0 else sides[::-1]:
+            runs[side.name].append(measure(side, number))
+            print(what, side.name, runs[side.name][-1], file=sys.stderr, flush=True)
+    medians = {
+        name: {figure: median(one[figure] for one in many) for figure in many[0]}
+        for name, many in runs.items()
+    }
+    return {"runs": runs, "median": medians}
 
 
 def resident_mib(pid: int) -> float:

@@ -30,10 +30,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from statistics import median, quantiles
+from statistics import quantiles
 from typing import Any
 
-from broker import OURS, THEIRS, Side, Sizes, make_topic, remove_topic
+from broker import OURS, THEIRS, Side, Sizes, in_turn, make_topic, remove_topic
 from setting import PROJECT
 
 from kafkacore import KafkaConsumer, KafkaProducer
@@ -259,17 +259,8 @@ def one_more(doses: Doses, side: Side, number: int) -> dict[str, float]:
 def row(
     what: str, sides: list[Side], rounds: int, measure: Callable[[Side, int], dict[str, float]]
 ) -> dict[str, Any]:
-    """Measure all sides in turn."""
-    runs: dict[str, list[dict[str, float]]] = {side.name: [] for side in sides}
-    for number in range(rounds):
-        for side in sides if number % 2 == 0 else sides[::-1]:
-            runs[side.name].append(measure(side, number))
-            print(what, side.name, runs[side.name][-1], file=sys.stderr, flush=True)
-    medians = {
-        name: {figure: median(one[figure] for one in many) for figure in many[0]}
-        for name, many in runs.items()
-    }
-    return {"what": what, "runs": runs, "median": medians}
+    """Measure all sides, and return the row of the result."""
+    return {"what": what, **in_turn(what, sides, rounds, measure)}
 
 
 def main() -> int:

@@ -20,10 +20,9 @@ import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from statistics import median
 from typing import Any
 
-from broker import THEIRS, Side, Sizes, make_topic, remove_topic
+from broker import THEIRS, Side, Sizes, in_turn, make_topic, remove_topic
 from setting import PROJECT
 
 from kafkacore import KafkaProducer
@@ -67,19 +66,15 @@ def commit(side: Side, topic: str, size: int, count: int) -> dict[str, float]:
 
 def row(sides: list[Side], size: int, count: int, rounds: int) -> dict[str, Any]:
     """Measure all sides with one size of records."""
-    runs: dict[str, list[dict[str, float]]] = {side.name: [] for side in sides}
-    for number in range(rounds):
+
+    def measure(side: Side, number: int) -> dict[str, float]:
         topic = f"transactions-{size}-{number}"
-        # Change the order, so that no side always follows the same other one.
-        for side in sides if number % 2 == 0 else sides[::-1]:
-            make_topic(side, topic, 1)
-            runs[side.name].append(commit(side, topic, size, count))
-            remove_topic(side, topic)
-    medians = {
-        name: {figure: median(one[figure] for one in many) for figure in many[0]}
-        for name, many in runs.items()
-    }
-    return {"size": size, "runs": runs, "median": medians}
+        make_topic(side, topic, 1)
+        figures = commit(side, topic, size, count)
+        remove_topic(side, topic)
+        return figures
+
+    return {"size": size, **in_turn(f"{size} B", sides, rounds, measure)}
 
 
 def main() -> int:

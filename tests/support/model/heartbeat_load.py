@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from eventually import BUDGET_S, eventually
 from model.raw_line import Line
 
-from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.errors import KafkaConnectionError
 from kafkacore.protocol import decode_response, encode_request
 from kafkacore.protocol.generated.consumer_group_heartbeat import (
@@ -121,9 +121,19 @@ class HeartbeatLoad:
         Number of members of all groups.
     connections:
         Number of connections, each shared by as many members.
+    clock:
+        Source of the monotonic time.
     """
 
-    def __init__(self, servers: str, groups: dict[str, str], members: int, connections: int) -> None:
+    def __init__(
+        self,
+        servers: str,
+        groups: dict[str, str],
+        members: int,
+        connections: int,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self._clock = clock
         self.members = [
             LoadMember(number, group, groups[group], str(uuid.uuid4()))
             for number, group in zip(range(members), itertools.cycle(groups), strict=False)
@@ -133,7 +143,7 @@ class HeartbeatLoad:
         self._selector = selectors.DefaultSelector()
         for connection in self._connections:
             self._selector.register(connection.socket, selectors.EVENT_READ, connection)
-        now_ms = SYSTEM_CLOCK.monotonic_ms()
+        now_ms = self._clock.monotonic_ms()
         self._due = [(now_ms, number) for number in range(members)]
         #: Milliseconds from the request to the response, since the last call of :meth:`forget_figures`.
         self.latencies_ms: list[float] = []
@@ -158,9 +168,9 @@ class HeartbeatLoad:
         TimeoutError
             If it is not over after ``longest_s``.
         """
-        began_ms = asked_ms = SYSTEM_CLOCK.monotonic_ms()
+        began_ms = asked_ms = self._clock.monotonic_ms()
         while True:
-            now_ms = SYSTEM_CLOCK.monotonic_ms()
+            now_ms = self._clock.monotonic_ms()
             if now_ms - asked_ms >= ASK_MS:
                 asked_ms = now_ms
                 if is_over():
@@ -220,14 +230,14 @@ class HeartbeatLoad:
             heapq.heappush(self._due, each)
 
     def _receive(self) -> None:
-        now_ms = SYSTEM_CLOCK.monotonic_ms()
+        now_ms = self._clock.monotonic_ms()
         wait_ms = min(max(self._due[0][0] - now_ms, 1.0), 20.0) if self._due else 20.0
         for key, _ in self._selector.select(wait_ms / 1000):
             for member, sent_ms, answer in key.data.receive():
                 self._take(member, sent_ms, answer)
 
     def _take(self, member: LoadMember, sent_ms: float, answer: ConsumerGroupHeartbeatResponse) -> None:
-        now_ms = SYSTEM_CLOCK.monotonic_ms()
+        now_ms = self._clock.monotonic_ms()
         self.latencies_ms.append(now_ms - sent_ms)
         due_ms = sent_ms + answer.heartbeat_interval_ms
         if answer.error_code:
@@ -260,4 +270,6 @@ def _await_coordinator(servers: str, groups: list[str]) -> None:
                 not any(each.error_code for each in line.ask(request, FIND_COORDINATOR_VERSION).coordinators)
             ),
             lambda: "no coordinator",
+            # Apache Kafka first creates the logs of 10,000 partitions.
+            budgets=5,
         )
