@@ -8,6 +8,7 @@ import pytest
 from model.group_harness import GROUP, REBALANCE_MS, GroupHarness
 
 from kafkacore.broker.group.consumer.consumer_group import ConsumerGroupState
+from kafkacore.broker.group.consumer.member_updates import MemberUpdates
 from kafkacore.errors import (
     FencedInstanceIdError,
     FencedMemberEpochError,
@@ -39,6 +40,17 @@ def test_first_member_gets_all_partitions_at_once(harness: GroupHarness) -> None
     assert answer.partitions == {T: [0, 1, 2, 3]}
     assert harness.consumer_group.state is ConsumerGroupState.STABLE
     assert harness.consumer_heartbeat("a", 2).got.partitions is None
+
+
+def test_steady_heartbeat_is_answered_without_an_update(
+    harness: GroupHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harness.consumer_join("a")
+    monkeypatch.delattr(MemberUpdates, "update")
+    answer = harness.consumer_heartbeat("a", 2).got
+    assert (answer.error_code, answer.epoch, answer.partitions) == (0, 2, None)
+    harness.pass_ms(SESSION_MS)
+    assert harness.consumer_group.is_empty
 
 
 def test_second_member_gets_partitions_when_the_first_has_revoked_them(harness: GroupHarness) -> None:
