@@ -35,6 +35,7 @@ cdef enum:
 
 # ---- Assignments --------------------------------------------------------------------------------------
 
+@cython.internal
 @cython.final
 @cython.no_gc
 cdef class OneTopic:
