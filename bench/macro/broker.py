@@ -47,6 +47,9 @@ from peers.jars import run as run_program  # noqa: E402
 OURS, THEIRS = "embedded broker", "Apache Kafka 4.3.1"
 ROWS = ("rate", "latency", "resources")
 SMALLEST_BATCH = 16 * 1024
+#: Apache Kafka's controller writes at most 10,000 records for one request: one for the topic, and one for
+#: each partition.
+MOST_PARTITIONS_AT_ONCE = 5_000
 
 
 @dataclass(frozen=True)
@@ -136,7 +139,9 @@ def both(sizes: Sizes) -> Iterator[list[Side]]:
 
 def make_topic(side: Side, topic: str, partitions: int) -> None:
     with KafkaAdminClient(bootstrap_servers=side.servers) as admin:
-        admin.create_topics([NewTopic(topic, partitions, 1)])
+        admin.create_topics([NewTopic(topic, min(partitions, MOST_PARTITIONS_AT_ONCE), 1)])
+        if partitions > MOST_PARTITIONS_AT_ONCE:
+            admin.create_partitions({topic: partitions})
 
 
 def remove_topic(side: Side, topic: str) -> None:
