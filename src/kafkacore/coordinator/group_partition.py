@@ -15,8 +15,6 @@ _BLOCK = 256
 _POWERS = tuple(pow(31, exponent, 1 << 32) for exponent in range(_BLOCK + 1))
 
 
-# A coordinator needs the hash of a group id at each heartbeat of each member.
-@lru_cache(maxsize=1024)
 def java_hash_code(text: str) -> int:
     """Return Java's ``String.hashCode``: a signed 32-bit hash of the UTF-16 code units."""
     units = memoryview(text.encode("utf-16-be", "surrogatepass")[::-1]).cast("H")
@@ -28,6 +26,8 @@ def java_hash_code(text: str) -> int:
     return value - (1 << 32) if value & 0x80000000 else value
 
 
+# A coordinator calls this at each heartbeat of each member.
+@lru_cache(maxsize=1024)
 def partition_for(group_id: str, partitions: int = OFFSETS_TOPIC_PARTITIONS) -> int:
     """Return the partition of ``__consumer_offsets`` that stores a group's offsets.
 
