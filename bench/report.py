@@ -502,6 +502,7 @@ SECTIONS: dict[str, dict[str, Section]] = {
     "spark": {"spark": ("spark.md", render_spark)},
     "broker": {"broker": ("broker.md", render_broker)},
     "transactions": {"transactions": ("broker.md", render_transactions)},
+    "consumer_groups": {"consumer-groups": ("broker.md", render_consumer_groups)},
     "tls": {"tls": ("clients.md", render_tls)},
     "kafka_suite": {"kafka-suite": ("kafka-suite.md", render_kafka_suite)},
 }

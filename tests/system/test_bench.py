@@ -141,6 +141,21 @@ def test_brokers_are_compared_in_transactions(tmp_path):
     assert shown.strip() in (pages / "broker.md").read_text()
 
 
+def test_brokers_are_compared_in_consumer_groups(tmp_path):
+    pages = Path(shutil.copytree(MEASURED, tmp_path / "measured"))
+    script = str(BENCH / "macro" / "consumer_groups.py")
+    shown = run(script, "--small", f"--results={tmp_path}", f"--pages={pages}")
+    (written,) = tmp_path.glob("*-consumer-groups.json")
+    result = json.loads(written.read_text())["consumer_groups"]
+    for row in [*result["heartbeats"], result["one_more"]]:
+        assert list(row["median"]) == ["embedded broker", "Apache Kafka 4.3.1"]
+    for row in result["heartbeats"]:
+        assert all(figures["heartbeats_per_s"] > 0 for figures in row["median"].values())
+        assert f"| {row['what']} | embedded broker | " in shown
+    assert all(figures["kept"] > 0 for figures in result["one_more"]["median"].values())
+    assert shown.strip() in (pages / "broker.md").read_text()
+
+
 def test_assignors_are_compared_with_those_of_apache_kafka(tmp_path):
     output = tmp_path / "assignors.json"
     shown = run(str(BENCH / "macro" / "assignors.py"), "--small", f"--output={output}")
