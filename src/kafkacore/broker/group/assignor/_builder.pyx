@@ -147,6 +147,7 @@ cdef class Topics:
     cdef int32_t partition_count
     cdef object last_id
     cdef int32_t last_place
+    cdef int32_t last_place_of_number
 
     def __cinit__(self, partition_counts):
         cdef Py_ssize_t place
@@ -173,13 +174,18 @@ cdef class Topics:
 
     cdef int32_t place_of_number(self, int32_t number) noexcept:
         """Return the place of the topic that has the partition with this number."""
-        cdef int32_t low = 0, high = <int32_t> self.starts.count - 2, middle
+        cdef int32_t low = self.last_place_of_number, high = <int32_t> self.starts.count - 2, middle
+        # Consecutive members often have the same topic.
+        if self.starts.at[low] <= number < self.starts.at[low + 1]:
+            return low
+        low = 0
         while low < high:
             middle = (low + high + 1) // 2
             if self.starts.at[middle] <= number:
                 low = middle
             else:
                 high = middle - 1
+        self.last_place_of_number = low
         return low
 
     cdef assignment(self, const int32_t *numbers, Py_ssize_t count):
@@ -206,12 +212,17 @@ cdef dict initial(members):
 
     Copying a dict is faster than inserting the keys one by one.
     """
-    return dict(members)
+    cdef dict new = dict(members)
+    untrack(new)
+    return new
 
 
-cdef inline void untrack(tuple numbers) noexcept:
-    """Remove a tuple from the garbage collector, which would do so itself after it has visited the tuple."""
-    PyObject_GC_UnTrack(numbers)
+cdef inline void untrack(collection) noexcept:
+    """Keep the garbage collector from visiting a collection that is in no reference cycle.
+
+    It would visit each element several times while an assignment is computed.
+    """
+    PyObject_GC_UnTrack(collection)
 
 
 cdef tuple relative(const int32_t *numbers, Py_ssize_t count, int32_t start):
@@ -311,6 +322,8 @@ def assign_homogeneous(members, partition_counts):
     cdef bint has_extra
     if not members:
         return new
+    untrack(unfilled)
+    untrack(unfilled_ids)
     topic_ids = next(iter(members.values())).topic_ids
     for topic_id in topic_ids:
         if topic_id not in partition_counts:
