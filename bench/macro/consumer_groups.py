@@ -1,6 +1,6 @@
 """Compare the embedded broker with Apache Kafka in consumer groups of KIP-848.
 
-    python bench/macro/consumer_groups.py                    # about six minutes; needs Java
+    python bench/macro/consumer_groups.py                    # about twenty minutes; needs Java
     python bench/macro/consumer_groups.py --sides kafka      # Apache Kafka alone
     python bench/macro/consumer_groups.py --small --results out --pages ''   # only checks that it still runs
 
