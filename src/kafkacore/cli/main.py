@@ -21,6 +21,7 @@ from typing import NoReturn
 
 from kafkacore.cli.common import CommandParser
 from kafkacore.errors import KafkaConfigurationError, KafkaError
+from kafkacore.installed_version import installed_version
 
 PROG = "kafkacore"
 COMMANDS = (
@@ -66,12 +67,10 @@ AGAIN_S = 0.05
 
 
 class _Version(argparse.Action):
-    """Prints the version. Only this class reads the version, because reading it doubles the start time."""
+    """Prints the version."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        from importlib import metadata
-
-        print(f"kafkacore {metadata.version('kafkacore')}")
+        print(f"kafkacore {installed_version()}")
         parser.exit()
 
 

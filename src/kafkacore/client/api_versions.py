@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from kafkacore.client.broker_version import broker_version
 from kafkacore.errors import UnsupportedVersionError
+from kafkacore.installed_version import installed_version
 from kafkacore.protocol import ApiKey, RequestMessage
 from kafkacore.protocol.generated.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
@@ -43,12 +43,8 @@ def api_versions_request(request_version: int) -> ApiVersionsRequest:
     """Create the first request of a connection. From version 3, it names the client software (KIP-511)."""
     if request_version < 3:
         return ApiVersionsRequest()
-    try:
-        ours = version("kafkacore")
-    except PackageNotFoundError:
-        ours = "unknown"
     # Replace all other characters, because the broker rejects a software version that contains them.
-    ours = re.sub(r"[^a-zA-Z0-9.-]", ".", ours).strip(".-") or "unknown"
+    ours = re.sub(r"[^a-zA-Z0-9.-]", ".", installed_version()).strip(".-") or "unknown"
     return ApiVersionsRequest(client_software_name="kafkacore", client_software_version=ours)
 
 

@@ -32,6 +32,7 @@ from kafkacore.broker.status.snapshot import (
     TransactionsFigures,
 )
 from kafkacore.clock import Clock
+from kafkacore.installed_version import installed_version
 from kafkacore.process_statistics import open_files, resident_bytes
 from kafkacore.structs import TopicPartition
 
@@ -124,7 +125,6 @@ class StatusCollector:
         self._metrics = metrics
         self._own_of_thread = own_of_thread
         self._began_ms = clock.monotonic_ms()
-        self._version = ""
         self._grown = _Grown()
         self._lock = Lock()
         self._last: Snapshot | None = None
@@ -281,10 +281,9 @@ class StatusCollector:
         }
 
     def _broker(self, now_ms: float) -> BrokerFigures:
-        self._version = self._version or _version()
         return {
             **self._about,
-            "version": self._version,
+            "version": installed_version(),
             "python": ".".join(map(str, sys.version_info[:3])),
             "pid": os.getpid(),
             "flush": self._config.flush,
@@ -374,14 +373,3 @@ def _bounded(topics: Sequence[TopicFigures]) -> list[TopicFigures]:
         topic["partitions"] = topic["partitions"][: max(left, 0)]
         left -= len(topic["partitions"])
     return shown
-
-
-def _version() -> str:
-    # Import the module here, because the import takes as long as the rest of the broker's start, and only
-    # snapshots need it.
-    from importlib import metadata
-
-    try:
-        return metadata.version("kafkacore")
-    except metadata.PackageNotFoundError:
-        return "unknown"
