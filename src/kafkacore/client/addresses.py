@@ -5,7 +5,6 @@ The behaviour is that of Kafka's ``ClientUtils``. The accepted formats are those
 
 from __future__ import annotations
 
-import ipaddress
 import socket
 from collections.abc import Callable, Collection
 from typing import Any
@@ -80,6 +79,9 @@ def _parse(server: str) -> tuple[str, int]:
             raise _refuse(server, "an IPv6 address with a port must be written as [address]:port")
         return host, _port(server, rest[1:])
     if server.count(":") > 1:
+        # Few addresses are IPv6 addresses without a port, and this module takes 1 ms to import.
+        import ipaddress
+
         try:
             return str(ipaddress.IPv6Address(server)), DEFAULT_PORT
         except ValueError:

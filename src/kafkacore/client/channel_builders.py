@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kafkacore.client.proxy import Proxy
 from kafkacore.clock import Clock
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.network import ChannelBuilder
 from kafkacore.security import Secret
-from kafkacore.security.client_authenticator import SaslClientAuthenticator
-from kafkacore.security.sasl.mechanism import SaslConfig
-from kafkacore.security.tls_contexts import ReloadingContext, TlsSettings, client_context
+
+if TYPE_CHECKING:
+    import ssl
 
 #: Settings that cannot be combined with ``ssl_context``, because the context contains them.
 _CONTEXT_SETTINGS: Final = (
@@ -45,6 +44,10 @@ def channel_builder(
     context = _context(config, clock) if protocol in ("SSL", "SASL_SSL") else None
     if not protocol.startswith("SASL_"):
         return None if context is None else ChannelBuilder(is_server=False, context=context)
+    # A client without SASL does not need these modules, whose import takes longer than that of the client.
+    from kafkacore.security.client_authenticator import SaslClientAuthenticator
+    from kafkacore.security.sasl.mechanism import SaslConfig
+
     sasl, client_id = SaslConfig.from_client_config(config, proxy), config["client_id"]
     return ChannelBuilder(
         is_server=False,
@@ -64,6 +67,8 @@ def _context(config: Mapping[str, Any], clock: Clock) -> Callable[[], ssl.SSLCon
                 "load their values into the context"
             )
         return lambda: own
+    from kafkacore.security.tls_contexts import ReloadingContext, TlsSettings, client_context
+
     settings = TlsSettings(
         trusted=config["ssl_cafile"],
         certificate=config["ssl_certfile"],

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import socket
-import ssl
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kafkacore.errors import SslAuthenticationError
-from kafkacore.network._tls import TlsTransportLayer
 from kafkacore.network._transport import PlaintextTransportLayer, TransportLayer
+
+if TYPE_CHECKING:
+    import ssl
 
 
 class ChannelBuilder:
@@ -38,6 +39,11 @@ class ChannelBuilder:
     ) -> None:
         self._is_server = is_server
         self._context = context
+        if context is not None:
+            # Only TLS needs the module ssl, whose import takes 8 ms.
+            from kafkacore.network._tls import TlsTransportLayer
+
+            self._tls_transport = TlsTransportLayer
         self._authenticator = authenticator
         self._on_close = on_close
 
@@ -61,7 +67,7 @@ class ChannelBuilder:
             transport = PlaintextTransportLayer(sock.fileno())
         else:
             try:
-                transport = TlsTransportLayer(self._context(), sock, self._is_server, host)
+                transport = self._tls_transport(self._context(), sock, self._is_server, host)
             except ValueError as error:
                 raise SslAuthenticationError(f"invalid host name for TLS: {host!r}: {error}") from error
         return transport, None if self._authenticator is None else self._authenticator(host)

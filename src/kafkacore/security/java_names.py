@@ -17,8 +17,7 @@ from kafkacore.errors import KafkaConfigurationError
 from kafkacore.security.jaas import JaasEntry, parse_jaas
 from kafkacore.security.references import REFERENCE, refuse_reference
 from kafkacore.security.sasl.unsecured_tokens import UnsecuredTokenProvider
-from kafkacore.security.settings import OTHER_NAMES, SECRET_SETTINGS
-from kafkacore.security.tls_contexts import TLS_VERSIONS
+from kafkacore.security.settings import OTHER_NAMES, SECRET_SETTINGS, TLS_VERSION_NAMES
 
 #: Function ``(value, name)`` that returns the value of the setting ``name`` with its references replaced.
 Lookup = Callable[[str, str], str]
@@ -282,9 +281,9 @@ class _Translation:
         protocols = self._take("ssl.enabled.protocols")
         if protocols is not None:
             # Lists that were written for old Java clients also contain older TLS versions, which are ignored.
-            supported = [each.strip() for each in protocols.split(",") if each.strip() in TLS_VERSIONS]
+            supported = [each.strip() for each in protocols.split(",") if each.strip() in TLS_VERSION_NAMES]
             if not supported:
-                raise self._refusal("ssl.enabled.protocols", f"must contain {' or '.join(TLS_VERSIONS)}")
+                raise self._refusal("ssl.enabled.protocols", f"must contain {' or '.join(TLS_VERSION_NAMES)}")
             self._arguments["ssl_enabled_protocols"] = ",".join(supported)
         suites = self._take("ssl.cipher.suites")
         if suites is not None:

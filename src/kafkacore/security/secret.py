@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 from typing import Final, NoReturn
 
 #: Text that is shown instead of a secret.
@@ -41,6 +39,10 @@ class Secret:
         """Compare in constant time. Text equals its UTF-8 bytes."""
         if not isinstance(other, Secret):
             return NotImplemented
+        # Few programs compare secrets, and these modules take 1.5 ms to import.
+        import hashlib
+        import hmac
+
         # Compare hashes, which have equal lengths, so that the time does not depend on the lengths of the
         # values.
         return hmac.compare_digest(*(hashlib.sha256(each.octets()).digest() for each in (self, other)))

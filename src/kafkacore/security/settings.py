@@ -6,13 +6,11 @@ clients and of librdkafka.
 
 from __future__ import annotations
 
-import ssl
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.security.proxy_url import EXAMPLE, parse_proxy_url
 from kafkacore.security.secret import Secret
-from kafkacore.security.tls_contexts import TLS_VERSIONS
 from kafkacore.settings import SECURITY_PROTOCOLS, SettingType, table
 from kafkacore.settings.checks import (
     anything,
@@ -26,6 +24,12 @@ from kafkacore.settings.checks import (
     text,
     text_or_none,
 )
+
+if TYPE_CHECKING:
+    import ssl
+
+#: Names of the supported versions of TLS.
+TLS_VERSION_NAMES: Final = ("TLSv1.2", "TLSv1.3")
 
 
 @checks("str | bytes | Secret | None", kind=SettingType.PASSWORD)
@@ -57,22 +61,26 @@ def proxy_url_or_none(name: str, value: object) -> Secret | None:
 
 @checks("ssl.SSLContext | None", kind=SettingType.CLASS)
 def ssl_context_or_none(name: str, value: object) -> ssl.SSLContext | None:
-    if value is not None and not isinstance(value, ssl.SSLContext):
+    if value is None:
+        return None
+    import ssl
+
+    if not isinstance(value, ssl.SSLContext):
         raise refuse(name, value, "an ssl.SSLContext or None")
     return value
 
 
-@checks("Sequence[str] | str | None", " and ".join(TLS_VERSIONS), SettingType.LIST)
+@checks("Sequence[str] | str | None", " and ".join(TLS_VERSION_NAMES), SettingType.LIST)
 def tls_versions_or_none(name: str, value: object) -> tuple[str, ...] | None:
     """Accept a list of versions, or text with commas between them as Java's clients do."""
     if value is None:
         return None
     given = value.split(",") if isinstance(value, str) else value
-    known = " and ".join(TLS_VERSIONS)
+    known = " and ".join(TLS_VERSION_NAMES)
     if not isinstance(given, list | tuple) or not all(isinstance(each, str) for each in given):
         raise refuse(name, value, f"a list of {known}")
     names = tuple(each.strip() for each in given)
-    if not names or not set(names) <= TLS_VERSIONS.keys():
+    if not names or not set(names).issubset(TLS_VERSION_NAMES):
         raise refuse(name, value, f"one or both of {known}; older versions are not supported")
     return names
 

@@ -18,11 +18,12 @@ from typing import Final
 from kafkacore.clock import Clock
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.security.secret import Secret
+from kafkacore.security.settings import TLS_VERSION_NAMES
 
 logger = logging.getLogger(__name__)
 
 #: Supported versions, by Kafka's names.
-TLS_VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+TLS_VERSIONS: Final = {name: ssl.TLSVersion[name.replace(".", "_")] for name in TLS_VERSION_NAMES}
 _PEM_TEXT: Final = "-----BEGIN "
 #: Minimum time between two checks whether files have changed, in milliseconds.
 CHECK_EVERY_MS: Final = 1000.0

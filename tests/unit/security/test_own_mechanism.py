@@ -135,3 +135,17 @@ def test_kafka_pythons_mechanism_may_go_on_and_may_not_believe_the_broker(name: 
         else:
             with pytest.raises(SaslAuthenticationFailedError, match="the client rejected the broker"):
                 mechanism.step(last)
+
+
+def test_built_in_mechanism_is_replaced_only_when_asked_for() -> None:
+    with pytest.raises(ValueError, match="SCRAM-SHA-256 is already registered; pass overwrite=True"):
+        register_sasl_mechanism("SCRAM-SHA-256", Reversed)
+
+
+@pytest.mark.parametrize(
+    "name", ["AWS_MSK_IAM", "GSSAPI", "OAUTHBEARER", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+)
+def test_built_in_mechanism_is_found_by_its_name(name: str) -> None:
+    assert name in sasl_mechanisms()
+    with pytest.raises(KafkaConfigurationError, match=name):
+        SaslConfig.from_client_config({"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": name})

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, Protocol, cast
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import KafkaConfigurationError, SaslAuthenticationFailedError
 from kafkacore.security.sasl.bounded_call import BoundedCalls
-from kafkacore.security.sasl.mechanism import SaslConfig, SaslMechanism
+from kafkacore.security.sasl.mechanism import ClientMechanism, SaslConfig, SaslMechanism
 from kafkacore.security.sasl.oauth_token import json_object
 from kafkacore.security.secret import Secret
 from kafkacore.text import shown
@@ -189,3 +189,6 @@ def log_in(config: SaslConfig) -> SaslConfig:
 def aws_msk_iam_client(config: SaslConfig, host: str) -> SaslMechanism:
     """Create the mechanism from settings that :func:`log_in` has returned."""
     return AwsMskIamMechanism(cast(AwsLogin, config.login), host)
+
+
+CLIENT: Final = ClientMechanism(aws_msk_iam_client, prepare=log_in)

@@ -17,7 +17,7 @@ from kafkacore.errors import (
 )
 from kafkacore.security.sasl.bounded_call import BoundedCalls
 from kafkacore.security.sasl.kerberos_names import ShortNames, split_rules
-from kafkacore.security.sasl.mechanism import SaslConfig, SaslMechanism
+from kafkacore.security.sasl.mechanism import ClientMechanism, SaslConfig, SaslMechanism
 from kafkacore.security.server_mechanism import SaslServerMechanism
 from kafkacore.text import shown
 
@@ -189,6 +189,8 @@ def gssapi_client(config: SaslConfig, host: str) -> SaslMechanism:
         target = gss.Name(target, gss.NameType.hostbased_service)
     return GssapiMechanism(login, target)
 
+
+CLIENT: Final = ClientMechanism(gssapi_client, prepare=log_in)
 
 # ---- The broker's side ----------------------------------------------------------------------------------
 

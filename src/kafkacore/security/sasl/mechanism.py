@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeGuard
 
 from kafkacore.errors import (
@@ -12,12 +13,13 @@ from kafkacore.errors import (
     SaslAuthenticationFailedError,
     UnsupportedSaslMechanismError,
 )
-from kafkacore.security.https import HttpsProxy
 from kafkacore.security.secret import Secret
 from kafkacore.security.settings import SECURITY_SETTINGS, secret_or_none
 
 if TYPE_CHECKING:
     import gssapi as gss
+
+    from kafkacore.security.https import HttpsProxy
 
 
 class Login(Protocol):
@@ -184,13 +186,26 @@ MechanismCheck = Callable[[SaslConfig], object]
 MechanismPreparation = Callable[[SaslConfig], SaslConfig]
 
 
-class _Entry(NamedTuple):
+class ClientMechanism(NamedTuple):
+    """The functions of a mechanism on the client, as :func:`register_sasl_mechanism` describes them."""
+
     factory: MechanismFactory
-    check: MechanismCheck | None
-    prepare: MechanismPreparation | None
+    check: MechanismCheck | None = None
+    prepare: MechanismPreparation | None = None
 
 
-_registry: dict[str, _Entry] = {}
+#: Built-in mechanism → module of this package whose ``CLIENT`` is the mechanism. A module is imported when
+#: the first client of its mechanism is created, because all of them take longer to import than a client.
+_BUILT_IN: Final = {
+    "AWS_MSK_IAM": "aws_msk_iam",
+    "GSSAPI": "gssapi",
+    "OAUTHBEARER": "oauthbearer",
+    "PLAIN": "plain",
+    "SCRAM-SHA-256": "scram",
+    "SCRAM-SHA-512": "scram",
+}
+#: Mechanisms of users, and built-in mechanisms whose module is imported.
+_registry: dict[str, ClientMechanism] = {}
 
 
 def register_sasl_mechanism(
@@ -226,18 +241,18 @@ def register_sasl_mechanism(
     ValueError
         The name is already registered, and ``overwrite`` is false.
     """
-    if name in _registry and not overwrite:
+    if name in sasl_mechanisms() and not overwrite:
         raise ValueError(
             f"the SASL mechanism {name} is already registered; pass overwrite=True to replace it"
         )
     if _is_kafka_python_class(factory):
         factory = _adapt(name, factory)
-    _registry[name] = _Entry(factory, check, prepare)
+    _registry[name] = ClientMechanism(factory, check, prepare)
 
 
 def sasl_mechanisms() -> list[str]:
     """Return the names of all registered mechanisms."""
-    return sorted(_registry)
+    return sorted({*_BUILT_IN, *_registry})
 
 
 def make_mechanism(config: SaslConfig, host: str) -> SaslMechanism:
@@ -245,12 +260,14 @@ def make_mechanism(config: SaslConfig, host: str) -> SaslMechanism:
     return _entry(config.mechanism).factory(config, host)
 
 
-def _entry(name: str) -> _Entry:
-    try:
-        return _registry[name]
-    except KeyError:
-        message = f"the SASL mechanism {name} is not registered in this process"
-        raise UnsupportedSaslMechanismError(message) from None
+def _entry(name: str) -> ClientMechanism:
+    if name not in _registry:
+        if name not in _BUILT_IN:
+            raise UnsupportedSaslMechanismError(
+                f"the SASL mechanism {name} is not registered in this process"
+            )
+        _registry[name] = import_module(f"kafkacore.security.sasl.{_BUILT_IN[name]}").CLIENT
+    return _registry[name]
 
 
 # ---- Mechanisms written for kafka-python (its ``kafka.net.sasl.abc.SaslMechanism``) -----------------------

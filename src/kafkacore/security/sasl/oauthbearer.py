@@ -10,7 +10,7 @@ from typing import Final, cast
 
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import KafkaConfigurationError, SaslAuthenticationFailedError
-from kafkacore.security.sasl.mechanism import SaslConfig, SaslMechanism
+from kafkacore.security.sasl.mechanism import ClientMechanism, SaslConfig, SaslMechanism
 from kafkacore.security.sasl.oauth_messages import ERROR_ACKNOWLEDGED, build_initial_response
 from kafkacore.security.sasl.oauth_token import OAuthToken, RefreshSchedule
 from kafkacore.security.sasl.token_cache import TokenCache
@@ -137,3 +137,6 @@ def _of_provider(provider: object) -> Callable[[], OAuthToken]:
 def oauthbearer_client(config: SaslConfig, host: str) -> SaslMechanism:
     """Create the mechanism from settings that :func:`log_in` has returned."""
     return OAuthBearerMechanism(cast(TokenCache, config.login))
+
+
+CLIENT: Final = ClientMechanism(oauthbearer_client, prepare=log_in)

@@ -10,7 +10,7 @@ import secrets
 from typing import Final
 
 from kafkacore.errors import KafkaConfigurationError, SaslAuthenticationFailedError
-from kafkacore.security.sasl.mechanism import SaslConfig, SaslMechanism
+from kafkacore.security.sasl.mechanism import ClientMechanism, SaslConfig, SaslMechanism
 from kafkacore.security.sasl.scram import user_and_password
 from kafkacore.security.secret import Secret
 from kafkacore.security.server_mechanism import CredentialStore, SaslServerMechanism
@@ -56,6 +56,8 @@ def sendable_user_and_password(config: SaslConfig) -> tuple[str, Secret]:
         )
     return user_and_password(config)
 
+
+CLIENT: Final = ClientMechanism(plain_client, check=sendable_user_and_password)
 
 # ---- The broker's side ----------------------------------------------------------------------------------
 

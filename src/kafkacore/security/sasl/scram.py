@@ -14,7 +14,7 @@ import secrets
 from typing import Final
 
 from kafkacore.errors import KafkaConfigurationError, SaslAuthenticationFailedError
-from kafkacore.security.sasl.mechanism import SaslConfig, SaslMechanism
+from kafkacore.security.sasl.mechanism import ClientMechanism, SaslConfig, SaslMechanism
 from kafkacore.security.sasl.scram_keys import (
     HASH_NAMES,
     MAX_ITERATIONS,
@@ -134,6 +134,8 @@ def user_and_password(config: SaslConfig) -> tuple[str, Secret]:
             raise KafkaConfigurationError(f"sasl_plain_{setting} must not contain a null character")
     return config.username, config.password
 
+
+CLIENT: Final = ClientMechanism(scram_client, check=user_and_password)
 
 # ---- The broker's side ----------------------------------------------------------------------------------
 
