@@ -15,7 +15,7 @@ from pathlib import Path
 from kafkacore.client.config import CLIENT_SETTINGS
 from kafkacore.consumer.config import CONSUMER_SETTINGS
 from kafkacore.producer.config import PRODUCER_SETTINGS
-from kafkacore.settings import Setting
+from kafkacore.settings import ClientSetting
 
 PROJECT = Path(__file__).resolve().parents[1]
 #: The import statement of each name that annotations use.
@@ -31,7 +31,7 @@ _IMPORTS = {
     "selectors": "import selectors",
     "ssl": "import ssl",
 }
-_CLIENTS: tuple[tuple[str, str, Mapping[str, Setting], str], ...] = (
+_CLIENTS: tuple[tuple[str, str, Mapping[str, ClientSetting], str], ...] = (
     ("client", "ClientConfig", CLIENT_SETTINGS, "TypedDict"),
     ("producer", "ProducerConfig", PRODUCER_SETTINGS, "ClientConfig"),
     ("consumer", "ConsumerConfig", CONSUMER_SETTINGS, "ClientConfig"),
@@ -39,12 +39,11 @@ _CLIENTS: tuple[tuple[str, str, Mapping[str, Setting], str], ...] = (
 )
 
 
-def annotation(setting: Setting) -> str:
-    assert setting.check is not None, setting.name
+def annotation(setting: ClientSetting) -> str:
     return setting.check.annotation
 
 
-def typed_module(package: str, name: str, table: Mapping[str, Setting], base: str) -> str:
+def typed_module(package: str, name: str, table: Mapping[str, ClientSetting], base: str) -> str:
     """Return the source of ``config_types.py`` of a package."""
     own = [each for each in table.values() if base == "TypedDict" or each.name not in CLIENT_SETTINGS]
     words = set(re.findall(r"\w+", " ".join(map(annotation, own))))

@@ -15,7 +15,8 @@ from kafkacore.broker.config.topic_config import TOPIC_CONFIG
 from kafkacore.client.config import CLIENT_SETTINGS
 from kafkacore.consumer.config import CONSUMER_SETTINGS
 from kafkacore.producer.config import PRODUCER_SETTINGS
-from kafkacore.settings import Setting, SettingType
+from kafkacore.settings import ClientSetting, SettingType
+from kafkacore.settings.setting import Setting
 from kafkacore.spark.log_files.options import OPTIONS as LOG_OPTIONS
 from kafkacore.spark.reader.options import OPTIONS as SOURCE_OPTIONS
 from kafkacore.spark.sink.options import SINK_OPTIONS
@@ -70,12 +71,11 @@ def _code(text: str) -> str:
 # ---- Clients -------------------------------------------------------------------------------------------
 
 
-def _of_client(rows: Mapping[str, Setting]) -> list[Entry]:
+def _of_client(rows: Mapping[str, ClientSetting]) -> list[Entry]:
     return [_client_entry(row) for row in rows.values()]
 
 
-def _client_entry(row: Setting) -> Entry:
-    assert row.check is not None, row.name
+def _client_entry(row: ClientSetting) -> Entry:
     kind, valid = row.check.annotation, row.check.allowed
     if (literal := re.search(r"Literal\[(.*?)\]", kind)) is not None and not valid:
         kind, valid = kind.replace(literal[0], "str"), f"`{literal[1]}`".replace(", ", "`, `")
@@ -83,7 +83,7 @@ def _client_entry(row: Setting) -> Entry:
     return Entry(row.name, row.documentation, facts)
 
 
-def _client_default(row: Setting) -> str:
+def _client_default(row: ClientSetting) -> str:
     value = row.default
     if value == math.inf:
         return "no limit"

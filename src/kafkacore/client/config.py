@@ -22,7 +22,7 @@ from typing import Final
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.security.secret import HIDDEN
 from kafkacore.security.settings import SECRET_SETTINGS, SECURITY_SETTINGS
-from kafkacore.settings import Check, Config, Setting, SettingType, suggestion, table
+from kafkacore.settings import Check, ClientSetting, Config, SettingType, suggestion, table
 from kafkacore.settings.checks import (
     anything,
     at_least,
@@ -236,17 +236,17 @@ RETIRED_SETTINGS: dict[str, str | None] = {
 }
 
 
-def all_settings(own: Mapping[str, Setting]) -> dict[str, Setting]:
+def all_settings(own: Mapping[str, ClientSetting]) -> dict[str, ClientSetting]:
     """Return the settings of a client. The table ``own`` overrides the settings that all clients share."""
     return {**CLIENT_SETTINGS, **own}
 
 
-def defaults(own: Mapping[str, Setting]) -> Config:
+def defaults(own: Mapping[str, ClientSetting]) -> Config:
     """Return every setting of a client with its default."""
     return {name: row.default for name, row in all_settings(own).items()}
 
 
-def resolve(own: Mapping[str, Setting], given: Mapping[str, object]) -> Config:
+def resolve(own: Mapping[str, ClientSetting], given: Mapping[str, object]) -> Config:
     """Return all settings of a client: the checked keyword arguments, and defaults for all other settings.
 
     Parameters
@@ -270,8 +270,7 @@ def resolve(own: Mapping[str, Setting], given: Mapping[str, object]) -> Config:
         raise KafkaConfigurationError(_unknown(unknown, known))
     config = defaults(own)
     for name, value in given.items():
-        check = known[name].check
-        config[name] = value if check is None else _checked(name, value, check)
+        config[name] = _checked(name, value, known[name].check)
     if config["socks5_proxy"] is not None:
         warn("socks5_proxy", "use proxy_url instead")
         config["proxy_url"] = config["proxy_url"] or config["socks5_proxy"]
@@ -285,7 +284,7 @@ def resolve(own: Mapping[str, Setting], given: Mapping[str, object]) -> Config:
     return config
 
 
-def _without_retired(known: Mapping[str, Setting], given: Mapping[str, object]) -> dict[str, object]:
+def _without_retired(known: Mapping[str, ClientSetting], given: Mapping[str, object]) -> dict[str, object]:
     kept = {name: value for name, value in given.items() if name in known or name not in RETIRED_SETTINGS}
     for name in given.keys() - kept.keys():
         today = RETIRED_SETTINGS[name]
@@ -315,7 +314,7 @@ def refuse_positional(client: str, positional: Iterable[object]) -> None:
         )
 
 
-def _unknown(names: list[str], known: Mapping[str, Setting]) -> str:
+def _unknown(names: list[str], known: Mapping[str, ClientSetting]) -> str:
     sentences = []
     for name in names:
         if "." in name and (underscored := name.replace(".", "_")) in known:

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from typing import Final
 
 from kafkacore.errors import KafkaConfigurationError
-from kafkacore.settings import Setting, SettingType
+from kafkacore.settings import ClientSetting, SettingType
 from kafkacore.settings.texts import InvalidTextError, read_boolean, read_number, read_whole
 
 #: Setting for which Java's clients interpret -1 as "never".
 MAX_IDLE: Final = "connections_max_idle_ms"
 
 
-def typed(name: str, label: str, text: str, known: Mapping[str, Setting]) -> object:
+def typed(name: str, label: str, text: str, known: Mapping[str, ClientSetting]) -> object:
     """Convert the text of a setting to the type that the client expects.
 
     Parameters

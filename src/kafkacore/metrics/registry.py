@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from threading import RLock
+from types import MappingProxyType
+from typing import NamedTuple
 
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.metrics._sensor import Sensor
@@ -22,8 +23,7 @@ logger = logging.getLogger(__name__)
 COUNT_GROUP = "kafka-metrics-count"
 
 
-@dataclass(frozen=True)
-class MetricConfig:
+class MetricConfig(NamedTuple):
     """The settings of all metrics: the time span of averages, maxima and rates, and common tags.
 
     Attributes
@@ -38,7 +38,7 @@ class MetricConfig:
 
     samples: int = 2
     time_window_ms: float = 30_000.0
-    tags: Mapping[str, str] = field(default_factory=dict)
+    tags: Mapping[str, str] = MappingProxyType({})
 
 
 class Metrics:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kafkacore.client import ApiVersions, Metadata, NetworkClient, bootstrap_client
 from kafkacore.client.client_metrics import ClientMetrics, metrics_registry
@@ -16,8 +16,10 @@ from kafkacore.producer.record_preparer import RecordPreparer
 from kafkacore.producer.sender import Sender
 from kafkacore.producer.sender_metrics import ProducerMetrics
 from kafkacore.producer.sender_thread import SenderThread
-from kafkacore.producer.transaction_manager import TransactionManager
 from kafkacore.settings import Config
+
+if TYPE_CHECKING:
+    from kafkacore.producer.transaction_manager import TransactionManager
 
 
 class ProducerComponents(NamedTuple):
@@ -124,6 +126,9 @@ def _idempotence_of(
     """
     if config["transactional_id"] is None:
         return (IdempotenceManager() if config["enable_idempotence"] else None), None
+    # Only a producer with a transactional_id needs this module and the requests that it sends.
+    from kafkacore.producer.transaction_manager import TransactionManager
+
     manager = TransactionManager(
         config["transactional_id"],
         clock,

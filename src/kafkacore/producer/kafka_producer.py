@@ -6,7 +6,7 @@ import itertools
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
-from typing import Any, ClassVar, Never, Self, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Never, Self, Unpack
 
 from kafkacore.client.config import refuse_positional
 from kafkacore.clock import SYSTEM_CLOCK
@@ -16,17 +16,19 @@ from kafkacore.producer._future import FutureRecordMetadata
 from kafkacore.producer._record_sender import RecordSender
 from kafkacore.producer.components import make_components
 from kafkacore.producer.config import producer_defaults, resolve_producer
-from kafkacore.producer.config_types import ProducerConfig
 from kafkacore.producer.interceptors import Headers
 from kafkacore.producer.prepared_transaction import PreparedTransaction
 from kafkacore.producer.record_accumulator import RecordAccumulator
 from kafkacore.producer.sender_thread import SenderThread
 from kafkacore.producer.transaction_arguments import checked_group, checked_offsets
-from kafkacore.producer.transaction_manager import TransactionManager
-from kafkacore.producer.transaction_result import TransactionalRequestResult
 from kafkacore.record._source import RecordSource
 from kafkacore.structs import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
 from kafkacore.wire.copying import refuse_copy
+
+if TYPE_CHECKING:
+    from kafkacore.producer.config_types import ProducerConfig
+    from kafkacore.producer.transaction_manager import TransactionManager
+    from kafkacore.producer.transaction_result import TransactionalRequestResult
 
 #: How long ``close()``, after its timeout, waits for the network thread to fail the remaining records and
 #: stop.

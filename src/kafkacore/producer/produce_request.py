@@ -6,8 +6,7 @@ See KIP-516 (topic ids since version 13), KIP-467 (errors of single records) and
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar, NamedTuple, Self
 from uuid import UUID
 
 from kafkacore.client import Cluster
@@ -24,8 +23,7 @@ from kafkacore.wire import Cursor, Writer
 LAST_VERSION_BY_NAME = 12
 
 
-@dataclass(slots=True)
-class PartitionResponse:
+class PartitionResponse(NamedTuple):
     """The outcome of one batch: its offset, or the error of the broker."""
 
     base_offset: int = -1

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from threading import RLock
 from typing import Protocol
 
@@ -49,15 +48,15 @@ class ClusterView(Protocol):
     def available_partitions(self, topic: str, /) -> tuple[int, ...]: ...
 
 
-@dataclass
 class ReadyCheckResult:
     """The brokers for which there are batches to send, and the time until the next check."""
 
-    nodes: dict[int, Node] = field(default_factory=dict)
-    #: Milliseconds until the time at which the next batch becomes ready; infinity if no batch becomes ready
-    #: without an event.
-    next_check_delay_ms: float = math.inf
-    unknown_leader_topics: set[str] = field(default_factory=set)
+    def __init__(self) -> None:
+        self.nodes: dict[int, Node] = {}
+        #: Milliseconds until the time at which the next batch becomes ready; infinity if no batch becomes
+        #: ready without an event.
+        self.next_check_delay_ms = math.inf
+        self.unknown_leader_topics: set[str] = set()
 
 
 class RecordAccumulator:

@@ -7,7 +7,7 @@ unknown, the call waits for the topic's metadata.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kafkacore.client import Metadata
 from kafkacore.client.cluster_metadata import ClusterMetadata
@@ -21,10 +21,12 @@ from kafkacore.producer.metadata_wait import MetadataWait
 from kafkacore.producer.partitioner import DefaultPartitioner, StickyPartitioner
 from kafkacore.producer.produce_outcome import produce_error
 from kafkacore.producer.record_accumulator import RecordAccumulator
-from kafkacore.producer.transaction_manager import TransactionManager
 from kafkacore.record._source import RecordSource
 from kafkacore.settings import Config
 from kafkacore.structs import TopicPartition, printable
+
+if TYPE_CHECKING:
+    from kafkacore.producer.transaction_manager import TransactionManager
 
 
 class RecordPreparer:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from kafkacore.errors import KafkaConfigurationError
-from kafkacore.settings.setting import Check, Setting, SettingType
+from kafkacore.settings.client_setting import Check, ClientSetting
+from kafkacore.settings.tables import SettingType
 from kafkacore.structs import INT32_MAX
 
 T = TypeVar("T")
@@ -25,7 +26,7 @@ def checks(
     return lambda apply: Check(apply, annotation, allowed, kind)
 
 
-def setting(name: str, default: object, check: Check[object], documentation: str) -> Setting:
+def setting(name: str, default: object, check: Check[object], documentation: str) -> ClientSetting:
     """Return the setting of a keyword argument.
 
     The setting has the type of the check. If the check has no type, the value is a number, and the default
@@ -34,7 +35,7 @@ def setting(name: str, default: object, check: Check[object], documentation: str
     kind = check.type
     if kind is None:
         kind = SettingType.DOUBLE if isinstance(default, float) else SettingType.INT
-    return Setting(name, kind, default, documentation, check=check)
+    return ClientSetting(name, kind, default, documentation, check)
 
 
 def at_least(least: float) -> Check[float]:

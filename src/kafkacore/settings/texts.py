@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from kafkacore.settings.setting import Setting, SettingType
+from kafkacore.settings.setting import Setting
+from kafkacore.settings.tables import SettingType
 from kafkacore.structs import INT32_MAX, INT64_MAX
 from kafkacore.text import parse_boolean
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kafkacore.settings import Setting, SettingType, suggestion, table
+from kafkacore.settings import SettingType, suggestion, table
+from kafkacore.settings.setting import Setting
 from kafkacore.settings.texts import (
     InvalidTextError,
     check_limits,

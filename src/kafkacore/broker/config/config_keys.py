@@ -37,7 +37,8 @@ from kafkacore.broker.config.listeners import (
 from kafkacore.broker.config.topic_config import BROKER_SYNONYMS, TOPIC_CONFIG
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.record.compression import DEFAULT_MAX_DECOMPRESSED_SIZE
-from kafkacore.settings import SECURITY_PROTOCOLS, Config, Setting, SettingType, suggestion, table
+from kafkacore.settings import SECURITY_PROTOCOLS, Config, SettingType, suggestion, table
+from kafkacore.settings.setting import Setting
 from kafkacore.settings.texts import InvalidTextError, read, words
 from kafkacore.structs import INT32_MAX, INT64_MAX, Compression
 

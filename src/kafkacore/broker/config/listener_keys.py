@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from kafkacore.settings import Setting, SettingType, table
+from kafkacore.settings import SettingType, table
+from kafkacore.settings.setting import Setting
 from kafkacore.structs import INT32_MAX, INT64_MAX
 
 SCRAM_MECHANISMS: Final = ("SCRAM-SHA-512", "SCRAM-SHA-256")

@@ -8,7 +8,7 @@ from kafkacore.client.config import all_settings
 from kafkacore.client.text_settings import typed
 from kafkacore.consumer.config import CONSUMER_SETTINGS
 from kafkacore.security.settings import SECRET_SETTINGS
-from kafkacore.settings import Config, Setting
+from kafkacore.settings import ClientSetting, Config
 from kafkacore.spark.options.java_configs import is_of_security, option_name, secure_arguments
 from kafkacore.spark.secrets import resolved
 
@@ -50,7 +50,7 @@ def consumer_configs(client_configs: Mapping[str, str], for_fetching: bool = Fal
     return ours | typed_arguments(client_configs, all_settings(CONSUMER_SETTINGS))
 
 
-def typed_arguments(client_configs: Mapping[str, str], known: Mapping[str, Setting]) -> Config:
+def typed_arguments(client_configs: Mapping[str, str], known: Mapping[str, ClientSetting]) -> Config:
     """Convert text values to arguments of a client: resolve secrets, and parse numbers and booleans.
 
     Parameters

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from kafkacore.settings import Setting, SettingType
+from kafkacore.settings import SettingType
+from kafkacore.settings.setting import Setting
 
 
 @dataclass(frozen=True, slots=True)

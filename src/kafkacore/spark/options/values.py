@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from kafkacore.errors import KafkaConfigurationError
-from kafkacore.settings import Setting
+from kafkacore.settings.setting import Setting
 from kafkacore.settings.texts import InvalidTextError, read_boolean, read_choice, read_java_whole, words
 from kafkacore.structs import INT64_MAX
 from kafkacore.text import did_you_mean
