@@ -7,7 +7,7 @@ The reader skips control records and, with ``read_committed``, aborted transacti
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from kafkacore.consumer._counters import ResponseTally
 from kafkacore.consumer._memory import FetchMemory, PinLedger
@@ -21,8 +21,7 @@ from kafkacore.record.control import ControlRecordType, control_type
 from kafkacore.structs import IsolationLevel, TopicPartition
 
 
-@dataclass(frozen=True, slots=True)
-class ReadOptions:
+class ReadOptions(NamedTuple):
     """Consumer settings that control how record bytes are read."""
 
     isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED

@@ -6,7 +6,7 @@ A broker fills a response up to the requested size, even if few of the bytes are
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from kafkacore.consumer.completed_fetch import CompletedFetch
 
@@ -17,8 +17,7 @@ MARGIN = 1.1
 CUT_BATCHES = 2
 
 
-@dataclass(frozen=True, slots=True)
-class _Density:
+class _Density(NamedTuple):
     """Average bytes per offset and per batch in fetch responses."""
 
     of_offset: float

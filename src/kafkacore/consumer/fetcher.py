@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
+from typing import NamedTuple
 from uuid import UUID
 
 from kafkacore.client import ClientResponse, Metadata
@@ -52,8 +52,7 @@ logger = logging.getLogger(__name__)
 _NO_REPLICA = -1
 
 
-@dataclass(frozen=True, slots=True)
-class FetchConfig:
+class FetchConfig(NamedTuple):
     """Consumer settings for fetch requests, in bytes and milliseconds. Attributes are named like settings."""
 
     fetch_min_bytes: int = 1
@@ -63,7 +62,7 @@ class FetchConfig:
     client_rack: str = ""
     enable_incremental_fetch_sessions: bool = True
     metadata_max_age_ms: int = 300_000
-    read: ReadOptions = field(default_factory=ReadOptions)
+    read: ReadOptions = ReadOptions()
 
 
 class Fetcher:
@@ -537,16 +536,14 @@ class Fetcher:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Records:
+class Records(NamedTuple):
     """Fetched records, and the next offset of each partition whose position advanced."""
 
     records: dict[TopicPartition, list[ConsumerRecord]]
     moved: dict[TopicPartition, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Columns:
+class Columns(NamedTuple):
     """Fetched records as columns, and the next offset of each partition whose position advanced."""
 
     columns: dict[TopicPartition, RecordColumns]

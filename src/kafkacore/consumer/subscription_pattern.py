@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 
-
-@dataclass(frozen=True, slots=True)
 class SubscriptionPattern:
     """A regular expression in RE2 syntax, for a subscription that the broker resolves.
 
@@ -31,13 +28,28 @@ class SubscriptionPattern:
     ``group_protocol="consumer"`` and Apache Kafka 4.0 or newer.
     """
 
-    pattern: str
+    __slots__ = ("_pattern",)
 
-    def __post_init__(self) -> None:
-        if not isinstance(self.pattern, str):
-            raise TypeError(f"the pattern must be a str, not {type(self.pattern).__name__}")
-        if not self.pattern:
+    def __init__(self, pattern: str) -> None:
+        if not isinstance(pattern, str):
+            raise TypeError(f"the pattern must be a str, not {type(pattern).__name__}")
+        if not pattern:
             raise ValueError("the pattern must not be empty")
+        self._pattern = pattern
+
+    @property
+    def pattern(self) -> str:
+        """The regular expression."""
+        return self._pattern
+
+    def __eq__(self, other: object) -> bool:
+        return self._pattern == other._pattern if isinstance(other, SubscriptionPattern) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._pattern)
+
+    def __repr__(self) -> str:
+        return f"SubscriptionPattern({self._pattern!r})"
 
     def __str__(self) -> str:
-        return self.pattern
+        return self._pattern

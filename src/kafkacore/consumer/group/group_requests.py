@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from kafkacore import errors
 from kafkacore.client import Metadata
@@ -24,8 +23,7 @@ from kafkacore.structs import Node
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class GroupParts:
+class GroupParts(NamedTuple):
     """Objects that requests of a group use.
 
     Attributes
@@ -46,7 +44,7 @@ class GroupParts:
     subscriptions: SubscriptionState
     membership: GroupMembership
     clock: Clock
-    metrics: GroupMetrics = field(default_factory=NoGroupMetrics)
+    metrics: GroupMetrics = NoGroupMetrics()
 
 
 class GroupRequests:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from kafkacore.settings import Config
 from kafkacore.structs import INT32_MAX
@@ -12,8 +12,7 @@ from kafkacore.structs import INT32_MAX
 JOIN_GROUP_TIMEOUT_LAPSE_MS = 5000.0
 
 
-@dataclass(frozen=True, slots=True)
-class GroupSettings:
+class GroupSettings(NamedTuple):
     """Settings of a group member, under their names in the consumer's configuration."""
 
     group_id: str
