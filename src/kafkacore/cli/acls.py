@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from kafkacore.cli.admin_client import admin_client
-from kafkacore.cli.common import CommandParser, Commands, add_command
+from kafkacore.cli.command_parser import CommandParser, Commands, add_command
+from kafkacore.cli.commands import COMMANDS
 from kafkacore.cli.connection import add_bootstrap
 from kafkacore.cli.tables import print_columns
 from kafkacore.errors import KafkaConfigurationError
@@ -37,7 +38,7 @@ CLUSTER_NAME = "kafka-cluster"
 
 def add_parser(commands: Commands[CommandParser]) -> None:
     """Add ``acls`` with its actions to the command line."""
-    parser = add_command(commands, "acls", "list, add or remove access control entries", EXAMPLES, _list)
+    parser = add_command(commands, "acls", COMMANDS["acls"].summary, EXAMPLES, _list)
     actions = parser.add_choices("action")
     for name, summary, run in (
         ("list", "list entries (default: all)", _list),

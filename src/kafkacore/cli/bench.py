@@ -15,7 +15,9 @@ from kafkacore.bench.result import Result
 from kafkacore.bench.spark.options import JsonValues, SparkBenchOptions
 from kafkacore.bench.spark.rows import ROWS
 from kafkacore.bench.task import ClientSettings
-from kafkacore.cli.common import CommandParser, Commands, add_command, natural, require_listener
+from kafkacore.cli.command_parser import CommandParser, Commands, add_command
+from kafkacore.cli.commands import COMMANDS
+from kafkacore.cli.common import natural, require_listener
 from kafkacore.cli.connection import add_security, client_settings, proxy_url_of
 from kafkacore.cli.report import Reporter, print_table
 from kafkacore.errors import KafkaConfigurationError
@@ -42,9 +44,7 @@ records, peak memory, and latency at a fixed rate."""
 
 def add_parser(commands: Commands[CommandParser]) -> None:
     """Add ``bench`` to the command line."""
-    parser = add_command(
-        commands, "bench", "compare this client with other clients", EXAMPLES, run, DESCRIPTION
-    )
+    parser = add_command(commands, "bench", COMMANDS["bench"].summary, EXAMPLES, run, DESCRIPTION)
     parser.add_argument(
         "mode",
         nargs="?",

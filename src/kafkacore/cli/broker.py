@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from kafkacore.broker.listeners.own_certificate import own_authority
 from kafkacore.broker.process import arguments as broker_arguments
-from kafkacore.cli.common import CommandParser, Commands, add_command
+from kafkacore.cli.command_parser import CommandParser, Commands, add_command
+from kafkacore.cli.commands import COMMANDS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,7 +32,7 @@ all properties.
 
 def add_parser(commands: Commands[CommandParser]) -> None:
     """Add ``broker`` to the command line."""
-    parser = add_command(commands, "broker", "run a durable single-node broker until Ctrl-C", EXAMPLES, run)
+    parser = add_command(commands, "broker", COMMANDS["broker"].summary, EXAMPLES, run)
     broker_arguments.add_arguments(parser, "--set")
 
 

@@ -6,7 +6,8 @@ import argparse
 import importlib.util
 from pathlib import Path
 
-from kafkacore.cli.common import CommandParser, Commands, add_command
+from kafkacore.cli.command_parser import CommandParser, Commands, add_command
+from kafkacore.cli.commands import COMMANDS
 from kafkacore.errors import KafkaConfigurationError
 
 SHELLS = ("bash", "zsh", "fish")
@@ -21,7 +22,7 @@ def add_parser(commands: Commands[CommandParser]) -> None:
     parser = add_command(
         commands,
         "completion",
-        "print a completion script for bash, zsh or fish",
+        COMMANDS["completion"].summary,
         EXAMPLES,
         run,
         description="Print a script that completes commands, options, choices and files. The shell runs only "

@@ -11,16 +11,9 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from kafkacore.cli.common import (
-    CommandError,
-    CommandParser,
-    Commands,
-    add_command,
-    lost_brokers_reported,
-    natural,
-    no_topic,
-    put_bytes,
-)
+from kafkacore.cli.command_parser import CommandParser, Commands, add_command
+from kafkacore.cli.commands import COMMANDS
+from kafkacore.cli.common import CommandError, lost_brokers_reported, natural, no_topic, put_bytes
 from kafkacore.cli.connection import add_bootstrap, client_settings
 from kafkacore.cli.record_format import FIELDS, RecordFormat
 from kafkacore.cli.record_position import FORMS, RecordPosition, record_position
@@ -54,7 +47,7 @@ def add_parser(commands: Commands[CommandParser]) -> None:
     parser = add_command(
         commands,
         "consume",
-        "print the records of topics",
+        COMMANDS["consume"].summary,
         EXAMPLES,
         run,
         description="Print the value of each record on a line, or with --json or --format other parts of "

@@ -24,7 +24,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kafkacore.cli import flights
-from kafkacore.cli.common import CommandParser, Commands, add_command
+from kafkacore.cli.command_parser import CommandParser, Commands, add_command
+from kafkacore.cli.commands import COMMANDS
 from kafkacore.cli.connection import allow_password, password_reference
 from kafkacore.cli.processes import CpuMeter
 from kafkacore.cli.report import Advance, Reporter, print_table
@@ -238,7 +239,7 @@ def add_parser(commands: Commands[CommandParser]) -> None:
     parser = add_command(
         commands,
         "demo",
-        "run real data through the embedded broker and Spark to Parquet",
+        COMMANDS["demo"].summary,
         EXAMPLES,
         run,
         description="Produce 336,776 real flight records to an embedded broker, run a Spark Structured "

@@ -6,7 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from kafkacore.cli.common import CommandParser, Commands, add_command
+from kafkacore.cli.command_parser import CommandParser, Commands, add_command
+from kafkacore.cli.commands import COMMANDS
 from kafkacore.errors import IllegalArgumentError, KafkaConfigurationError, KafkaError
 
 EXAMPLES = """  kafkacore dump-log ./kafka/flights-0/00000000000000000000.log
@@ -18,8 +19,7 @@ EXAMPLES = """  kafkacore dump-log ./kafka/flights-0/00000000000000000000.log
 
 def add_parser(commands: Commands[CommandParser]) -> None:
     """Add ``dump-log`` to the command line."""
-    summary = "print the batches, records or index entries of log files"
-    parser = add_command(commands, "dump-log", summary, EXAMPLES, run)
+    parser = add_command(commands, "dump-log", COMMANDS["dump-log"].summary, EXAMPLES, run)
     parser.add_argument(
         "files",
         nargs="+",

@@ -9,7 +9,9 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
-from kafkacore.cli.common import CommandError, CommandParser, Commands, add_command, seconds
+from kafkacore.cli.command_parser import CommandParser, Commands, add_command
+from kafkacore.cli.commands import COMMANDS
+from kafkacore.cli.common import CommandError, seconds
 from kafkacore.cli.connection import add_bootstrap, client_settings
 from kafkacore.cli.interrupts import asked_to_stop
 from kafkacore.cli.tables import print_rows
@@ -40,9 +42,7 @@ _SLICE_MS = 250.0
 
 def add_parser(commands: Commands[CommandParser]) -> None:
     """Add ``lag-exporter`` to the command line."""
-    parser = add_command(
-        commands, "lag-exporter", "serve the lag of consumer groups to Prometheus", EXAMPLES, run
-    )
+    parser = add_command(commands, "lag-exporter", COMMANDS["lag-exporter"].summary, EXAMPLES, run)
     add_bootstrap(parser)
     parser.add_argument(
         "--groups",

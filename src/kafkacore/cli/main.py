@@ -1,8 +1,9 @@
 """The ``kafkacore`` command.
 
-Each command is a module of this package with a function ``add_parser(commands)``. A command imports large
-packages (Spark, Arrow) only when it runs. The exit status is 0 for success, 1 for a failure with the reason
-on standard error, 2 for wrong arguments, and 130 after an interrupt.
+Each command is a module of this package with a function ``add_parser(commands)``. Only the module of the
+command that runs is imported. A command imports large packages (Spark, Arrow) only when it runs. The exit
+status is 0 for success, 1 for a failure with the reason on standard error, 2 for wrong arguments, and 130
+after an interrupt.
 """
 
 from __future__ import annotations
@@ -14,39 +15,17 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import NoReturn
 
-from kafkacore.cli.common import CommandParser
+from kafkacore.cli.command_parser import CommandParser
+from kafkacore.cli.commands import COMMANDS
 from kafkacore.errors import KafkaConfigurationError, KafkaError
 from kafkacore.installed_version import installed_version
 
 PROG = "kafkacore"
-COMMANDS = (
-    "demo",
-    "broker",
-    "topics",
-    "produce",
-    "consume",
-    "acls",
-    "users",
-    "lag_exporter",
-    "admin.groups",
-    "admin.offsets",
-    "admin.configs",
-    "admin.cluster",
-    "admin.transactions",
-    "admin.quotas",
-    "admin.log_dirs",
-    "admin.elect_leaders",
-    "admin.reassign",
-    "pipeline",
-    "dump_log",
-    "bench",
-    "completion",
-)
 EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 
 EPILOG = """examples:
@@ -74,8 +53,17 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def build_parser(prog: str = PROG) -> argparse.ArgumentParser:
-    """Return the parser of the whole command line."""
+def build_parser(prog: str = PROG, complete: Collection[str] = COMMANDS) -> argparse.ArgumentParser:
+    """Return the parser of the whole command line.
+
+    Parameters
+    ----------
+    prog:
+        Name of the program in messages.
+    complete:
+        Commands whose arguments the parser knows. Of other commands it knows only the name and the summary,
+        because the modules of all commands take much longer to import than to run most commands.
+    """
     parser = CommandParser(
         prog=prog,
         description="Apache Kafka from the command line: broker, producer, consumer, and Spark pipelines.",
@@ -90,9 +78,23 @@ def build_parser(prog: str = PROG) -> argparse.ArgumentParser:
         help="write log messages of this level and above to standard error (default: ERROR; broker: INFO)",
     )
     commands = parser.add_choices("command")
-    for name in COMMANDS:
-        import_module(f"kafkacore.cli.{name}").add_parser(commands)
+    for name, command in COMMANDS.items():
+        if name in complete:
+            import_module(f"kafkacore.cli.{command.module}").add_parser(commands)
+        else:
+            commands.add_parser(name, help=command.summary)
     return parser
+
+
+def _named_commands(argv: Sequence[str]) -> list[str]:
+    """Return the command that a command line names, or none."""
+    words = iter(argv)
+    for word in words:
+        if word == "--log-level":
+            next(words, None)
+        elif not word.startswith("-"):
+            return [word]
+    return []
 
 
 def main(argv: Sequence[str] | None = None, prog: str = PROG) -> int:
@@ -143,7 +145,8 @@ def _run(argv: Sequence[str] | None, prog: str) -> int:
 
 
 def _run_command(argv: Sequence[str] | None, prog: str) -> int:
-    arguments = build_parser(prog).parse_args(argv)
+    argv = sys.argv[1:] if argv is None else argv
+    arguments = build_parser(prog, _named_commands(argv)).parse_args(argv)
     with _logging_at(arguments.log_level or "ERROR"):
         status = int(arguments.run(arguments))
     sys.stdout.flush()

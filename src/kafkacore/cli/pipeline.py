@@ -16,7 +16,9 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from kafkacore.cli.common import CommandParser, Commands, add_command, require_listener, seconds, time_limits
+from kafkacore.cli.command_parser import CommandParser, Commands, add_command
+from kafkacore.cli.commands import COMMANDS
+from kafkacore.cli.common import require_listener, seconds, time_limits
 from kafkacore.cli.connection import add_security, allow_password, password_reference, properties_of
 from kafkacore.cli.interrupts import asked_to_stop
 from kafkacore.cli.report import Advance, Reporter
@@ -129,7 +131,7 @@ def add_parser(commands: Commands[CommandParser]) -> None:
     parser = add_command(
         commands,
         "pipeline",
-        "run a topic through Spark to Parquet, Delta, another topic or the screen",
+        COMMANDS["pipeline"].summary,
         EXAMPLES,
         run,
         description="Read a topic with Spark, decode and enrich its records, and write them to a sink. "

@@ -12,11 +12,10 @@ from itertools import count
 from pathlib import Path
 from typing import TypedDict
 
+from kafkacore.cli.command_parser import CommandParser, Commands, add_command
+from kafkacore.cli.commands import COMMANDS
 from kafkacore.cli.common import (
     CommandError,
-    CommandParser,
-    Commands,
-    add_command,
     assignment,
     get_bytes,
     lost_brokers_reported,
@@ -39,7 +38,7 @@ EXAMPLES = """  echo hello | kafkacore produce greetings
 
 def add_parser(commands: Commands[CommandParser]) -> None:
     """Add ``produce`` to the command line."""
-    parser = add_command(commands, "produce", "write lines as records to a topic", EXAMPLES, run)
+    parser = add_command(commands, "produce", COMMANDS["produce"].summary, EXAMPLES, run)
     parser.add_argument("topic", help="topic to write to")
     # The file is not a positional argument, because argparse accepts an optional positional argument only
     # directly after the topic.

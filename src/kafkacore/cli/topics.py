@@ -9,16 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kafkacore.cli.admin_client import admin_client
-from kafkacore.cli.common import (
-    CommandError,
-    CommandParser,
-    Commands,
-    add_command,
-    assignment,
-    natural,
-    natural_up_to,
-    no_topic,
-)
+from kafkacore.cli.command_parser import CommandParser, Commands, add_command
+from kafkacore.cli.commands import COMMANDS
+from kafkacore.cli.common import CommandError, assignment, natural, natural_up_to, no_topic
 from kafkacore.cli.config_rows import COLUMNS, config_rows
 from kafkacore.cli.connection import add_bootstrap
 from kafkacore.cli.json_files import read_partitions, whole_number
@@ -47,9 +40,7 @@ _ALL_RECORDS = -1
 
 def add_parser(commands: Commands[CommandParser]) -> None:
     """Add ``topics`` with its actions to the command line."""
-    parser = add_command(
-        commands, "topics", "list, describe, create, alter or delete topics", EXAMPLES, _list
-    )
+    parser = add_command(commands, "topics", COMMANDS["topics"].summary, EXAMPLES, _list)
     actions = parser.add_choices("action")
     for name, summary, run in (
         ("list", "print the names of all topics", _list),

@@ -10,7 +10,9 @@ from enum import Enum
 from pathlib import Path
 
 from kafkacore.cli.admin_client import admin_client
-from kafkacore.cli.common import CommandError, CommandParser, Commands, add_command, natural
+from kafkacore.cli.command_parser import CommandParser, Commands, add_command
+from kafkacore.cli.commands import COMMANDS
+from kafkacore.cli.common import CommandError, natural
 from kafkacore.cli.connection import add_bootstrap, ask_password
 from kafkacore.cli.tables import print_columns
 from kafkacore.errors import KafkaConfigurationError
@@ -30,7 +32,7 @@ DEFAULT_MECHANISM = "SCRAM-SHA-512"
 
 def add_parser(commands: Commands[CommandParser]) -> None:
     """Add ``users`` with its actions to the command line."""
-    parser = add_command(commands, "users", "list, create or delete SCRAM users", EXAMPLES, _list)
+    parser = add_command(commands, "users", COMMANDS["users"].summary, EXAMPLES, _list)
     actions = parser.add_choices("action")
     for name, summary, run in (
         ("list", "list users and their mechanisms", _list),

@@ -6,7 +6,9 @@ import argparse
 
 from kafkacore.admin import UpdateFeatureType
 from kafkacore.cli.admin_client import admin_client
-from kafkacore.cli.common import CommandError, CommandParser, Commands, add_command, natural
+from kafkacore.cli.command_parser import CommandParser, Commands, add_command
+from kafkacore.cli.commands import COMMANDS
+from kafkacore.cli.common import CommandError, natural
 from kafkacore.cli.connection import add_bootstrap
 from kafkacore.cli.tables import add_json, print_json, print_rows
 from kafkacore.cli.times import iso_time
@@ -23,9 +25,7 @@ EXAMPLES = """  kafkacore cluster describe
 
 def add_parser(commands: Commands[CommandParser]) -> None:
     """Add ``cluster`` with its actions to the command line."""
-    parser = add_command(
-        commands, "cluster", "print brokers, controller, features and quorum", EXAMPLES, _describe
-    )
+    parser = add_command(commands, "cluster", COMMANDS["cluster"].summary, EXAMPLES, _describe)
     actions = parser.add_choices("action")
     for name, summary, run in (
         ("describe", "print the id, the controller and the brokers of the cluster", _describe),

@@ -6,7 +6,9 @@ import argparse
 from typing import TYPE_CHECKING
 
 from kafkacore.cli.admin_client import admin_client
-from kafkacore.cli.common import CommandError, CommandParser, Commands, add_command, assignment
+from kafkacore.cli.command_parser import CommandParser, Commands, add_command
+from kafkacore.cli.commands import COMMANDS
+from kafkacore.cli.common import CommandError, assignment
 from kafkacore.cli.config_rows import COLUMNS, config_rows
 from kafkacore.cli.connection import add_bootstrap
 from kafkacore.cli.tables import add_json, print_json, print_note, print_rows
@@ -32,7 +34,7 @@ def add_parser(commands: Commands[CommandParser]) -> None:
     parser = add_command(
         commands,
         "configs",
-        "describe, alter or reset configurations of topics, brokers, groups and others",
+        COMMANDS["configs"].summary,
         EXAMPLES,
         _describe,
     )

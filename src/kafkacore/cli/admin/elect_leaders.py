@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 
 from kafkacore.cli.admin_client import admin_client
-from kafkacore.cli.common import CommandParser, Commands, add_command
+from kafkacore.cli.command_parser import CommandParser, Commands, add_command
+from kafkacore.cli.commands import COMMANDS
 from kafkacore.cli.connection import add_bootstrap
 from kafkacore.cli.json_files import read_partitions
 from kafkacore.cli.tables import add_json, print_note, print_rows, raise_failures
@@ -25,7 +26,7 @@ _PREFERRED, _UNCLEAN = 0, 1
 
 def add_parser(commands: Commands[CommandParser]) -> None:
     """Add ``elect-leaders`` to the command line."""
-    parser = add_command(commands, "elect-leaders", "elect leaders of partitions", EXAMPLES, _elect)
+    parser = add_command(commands, "elect-leaders", COMMANDS["elect-leaders"].summary, EXAMPLES, _elect)
     add_bootstrap(parser)
     add_json(parser)
     parser.add_argument(

@@ -26,7 +26,9 @@ from kafkacore.cli.admin.offset_plan import (
     read_offsets,
 )
 from kafkacore.cli.admin_client import admin_client
-from kafkacore.cli.common import CommandError, CommandParser, Commands, add_command, natural
+from kafkacore.cli.command_parser import CommandParser, Commands, add_command
+from kafkacore.cli.commands import COMMANDS
+from kafkacore.cli.common import CommandError, natural
 from kafkacore.cli.connection import add_bootstrap
 from kafkacore.cli.tables import add_json, print_json, print_note, print_rows, raise_failures
 from kafkacore.cli.times import duration_ms, timestamp_ms
@@ -61,7 +63,7 @@ _MOVE_COLUMNS = ("group", "topic", "partition", "current_offset", "new_offset")
 
 def add_parser(commands: Commands[CommandParser]) -> None:
     """Add ``groups`` with its actions to the command line."""
-    parser = add_command(commands, "groups", "list, describe, reset or delete groups", EXAMPLES, _list)
+    parser = add_command(commands, "groups", COMMANDS["groups"].summary, EXAMPLES, _list)
     actions = parser.add_choices("action")
     for name, summary, run in (
         ("list", "list groups with their state and type", _list),

@@ -7,7 +7,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from kafkacore.cli.admin_client import admin_client
-from kafkacore.cli.common import CommandParser, Commands, add_command, natural
+from kafkacore.cli.command_parser import CommandParser, Commands, add_command
+from kafkacore.cli.commands import COMMANDS
+from kafkacore.cli.common import natural
 from kafkacore.cli.connection import add_bootstrap
 from kafkacore.cli.tables import add_json, print_json, print_rows
 from kafkacore.cli.topic_partitions import METAVAR, partitions_of, topic_argument
@@ -24,9 +26,7 @@ EXAMPLES = """  kafkacore log-dirs                              # size of each d
 
 def add_parser(commands: Commands[CommandParser]) -> None:
     """Add ``log-dirs`` to the command line."""
-    parser = add_command(
-        commands, "log-dirs", "print log directories of brokers, and sizes of partitions", EXAMPLES, _log_dirs
-    )
+    parser = add_command(commands, "log-dirs", COMMANDS["log-dirs"].summary, EXAMPLES, _log_dirs)
     add_bootstrap(parser)
     add_json(parser)
     parser.add_argument(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 
 from kafkacore.cli.admin_client import admin_client
-from kafkacore.cli.common import CommandParser, Commands, add_command
+from kafkacore.cli.command_parser import CommandParser, Commands, add_command
+from kafkacore.cli.commands import COMMANDS
 from kafkacore.cli.connection import add_bootstrap
 from kafkacore.cli.tables import add_json, print_rows
 from kafkacore.cli.times import iso_time, timestamp_ms
@@ -21,7 +22,7 @@ EXAMPLES = """  kafkacore offsets orders                        # first offset, 
 
 def add_parser(commands: Commands[CommandParser]) -> None:
     """Add ``offsets`` to the command line."""
-    parser = add_command(commands, "offsets", "print offsets of partitions, also by time", EXAMPLES, _offsets)
+    parser = add_command(commands, "offsets", COMMANDS["offsets"].summary, EXAMPLES, _offsets)
     add_bootstrap(parser)
     add_json(parser)
     parser.add_argument(

@@ -7,7 +7,9 @@ import math
 from collections.abc import Mapping
 
 from kafkacore.cli.admin_client import admin_client
-from kafkacore.cli.common import CommandParser, Commands, add_command, assignment
+from kafkacore.cli.command_parser import CommandParser, Commands, add_command
+from kafkacore.cli.commands import COMMANDS
+from kafkacore.cli.common import assignment
 from kafkacore.cli.connection import add_bootstrap
 from kafkacore.cli.tables import add_json, print_json, print_note, print_rows
 from kafkacore.errors import KafkaConfigurationError
@@ -32,9 +34,7 @@ TYPES = tuple(_MEANING)
 
 def add_parser(commands: Commands[CommandParser]) -> None:
     """Add ``quotas`` with its actions to the command line."""
-    parser = add_command(
-        commands, "quotas", "describe or alter quotas of users, clients and IP addresses", EXAMPLES, _describe
-    )
+    parser = add_command(commands, "quotas", COMMANDS["quotas"].summary, EXAMPLES, _describe)
     actions = parser.add_choices("action")
     for name, summary, run in (
         ("describe", "print quotas (default: those of all entities)", _describe),

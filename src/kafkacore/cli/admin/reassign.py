@@ -18,7 +18,9 @@ from kafkacore.cli.admin.replication_throttle import (
     set_replication_throttle,
 )
 from kafkacore.cli.admin_client import admin_client
-from kafkacore.cli.common import CommandError, CommandParser, Commands, add_command, natural, time_limits
+from kafkacore.cli.command_parser import CommandParser, Commands, add_command
+from kafkacore.cli.commands import COMMANDS
+from kafkacore.cli.common import CommandError, natural, time_limits
 from kafkacore.cli.connection import add_bootstrap
 from kafkacore.cli.tables import add_json, print_json, print_note, print_rows, raise_failures
 from kafkacore.cli.topic_partitions import TopicArgument, described_topics, partitions_of
@@ -62,7 +64,7 @@ class Move:
 
 def add_parser(commands: Commands[CommandParser]) -> None:
     """Add ``reassign`` with its actions to the command line."""
-    parser = add_command(commands, "reassign", "move replicas to other brokers", EXAMPLES, _list)
+    parser = add_command(commands, "reassign", COMMANDS["reassign"].summary, EXAMPLES, _list)
     actions = parser.add_choices("action")
     for name, summary, run in (
         ("generate", "propose replicas for topics on some brokers, spread over their racks", _generate),

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from kafkacore.cli.admin.hanging_transactions import hanging_transactions
 from kafkacore.cli.admin_client import admin_client
-from kafkacore.cli.common import CommandError, CommandParser, Commands, add_command, natural, natural_up_to
+from kafkacore.cli.command_parser import CommandParser, Commands, add_command
+from kafkacore.cli.commands import COMMANDS
+from kafkacore.cli.common import CommandError, natural, natural_up_to
 from kafkacore.cli.connection import add_bootstrap
 from kafkacore.cli.tables import add_json, print_json, print_rows
 from kafkacore.cli.times import duration_ms, iso_time
@@ -32,9 +34,7 @@ _MAX_TIMEOUT_MS = 900_000
 
 def add_parser(commands: Commands[CommandParser]) -> None:
     """Add ``transactions`` with its actions to the command line."""
-    parser = add_command(
-        commands, "transactions", "list, describe, find hanging or abort transactions", EXAMPLES, _list
-    )
+    parser = add_command(commands, "transactions", COMMANDS["transactions"].summary, EXAMPLES, _list)
     actions = parser.add_choices("action")
     for name, summary, run in (
         ("list", "list transactions with their state and coordinator", _list),

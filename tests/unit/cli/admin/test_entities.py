@@ -8,7 +8,8 @@ from kafkacore.admin import AbortTransactionSpec, PartitionProducerState, Produc
 from kafkacore.cli.admin import quotas
 from kafkacore.cli.admin.log_dirs import log_dirs
 from kafkacore.cli.admin.transactions import abort_spec
-from kafkacore.cli.common import CommandError, CommandParser
+from kafkacore.cli.command_parser import CommandParser
+from kafkacore.cli.common import CommandError
 from kafkacore.structs import TopicPartition
 
 ORDERS = TopicPartition("orders", 0)

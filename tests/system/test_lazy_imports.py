@@ -1,0 +1,75 @@
+"""Modules that a program loads only if it uses what they are for.
+
+Each case runs in a new process, because this one has loaded most modules. The limits are lists of modules and
+not times, which would depend on the machine.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+#: Modules that take long to import and that no plaintext client uses.
+UNUSED = (
+    "asyncio", "concurrent.futures", "dataclasses", "email", "http", "inspect", "importlib.metadata",
+    "json", "pathlib", "pkgutil", "ssl", "tempfile", "urllib", "zipfile",
+    "kafkacore.network._tls", "kafkacore.producer.transaction_manager",
+    "kafkacore.security.client_authenticator", "kafkacore.security.https", "kafkacore.security.sasl",
+    "kafkacore.security.tls_contexts",
+)  # fmt: skip
+_ARGUMENTS = "bootstrap_servers='127.0.0.1:1', api_version=(4, 0)"
+
+
+def loaded(program: str) -> set[str]:
+    """Return the modules that a process has loaded after it has run ``program``."""
+    ended = subprocess.run(
+        [sys.executable, "-c", f"import sys\n{program}\nprint(*sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return set(ended.stdout.splitlines()[-1].split())
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "from kafkacore import KafkaProducer",
+        f"from kafkacore import KafkaProducer\nKafkaProducer({_ARGUMENTS}).close()",
+        "from kafkacore import KafkaConsumer",
+        f"from kafkacore import KafkaConsumer\nKafkaConsumer({_ARGUMENTS}, group_id='g').close()",
+    ],
+)
+def test_plaintext_client_loads_only_what_it_uses(program: str) -> None:
+    assert loaded(program) & set(UNUSED) == set()
+
+
+@pytest.mark.parametrize("arguments", ["--version", "--help"])
+def test_command_without_a_client_loads_no_client(arguments: str) -> None:
+    found = loaded(
+        f"from kafkacore.cli.main import main\ntry: main(['{arguments}'])\nexcept SystemExit: print()"
+    )
+    assert "kafkacore.cli.main" in found
+    assert found & {"kafkacore.client", "kafkacore.cli.common", "kafkacore.spark", *UNUSED} == set()
+
+
+def test_command_loads_no_other_command() -> None:
+    found = loaded(
+        "from kafkacore.cli.main import main\n"
+        "try: main(['--log-level', 'ERROR', 'topics', '--help'])\nexcept SystemExit: print()"
+    )
+    assert "kafkacore.cli.topics" in found
+    assert found & {"kafkacore.cli.broker", "kafkacore.cli.produce", "kafkacore.spark"} == set()
+
+
+def test_mechanism_of_a_client_is_loaded_by_its_constructor() -> None:
+    """The network thread must not import modules: an import can fail while the program ends."""
+    found = loaded(
+        "from kafkacore import KafkaProducer\n"
+        f"KafkaProducer({_ARGUMENTS}, security_protocol='SASL_PLAINTEXT', sasl_mechanism='SCRAM-SHA-256', "
+        "sasl_plain_username='alice', sasl_plain_password='pencil').close()"
+    )
+    assert {"kafkacore.security.client_authenticator", "kafkacore.security.sasl.scram"} <= found
+    assert found & {"ssl", "http", "kafkacore.security.sasl.aws_msk_iam"} == set()
