@@ -297,6 +297,27 @@ def render_consumer_groups(result: dict[str, Any]) -> str:
     return "\n".join([*lines, ""])
 
 
+def render_startup(result: dict[str, Any]) -> str:
+    """Return the table of the time that clients take to start, in Markdown."""
+    startup = result["startup"]
+    versions = ", ".join(f"{name} {version}" for name, version in startup["versions"].items())
+    lines = [
+        measured(result),
+        "",
+        f"Median of {startup['rounds']} interleaved rounds, each in a new process, in ms from the start of "
+        f"the process. Versions: {versions}.",
+        "",
+        "| client | producer created, CPU | wall | first record acknowledged, CPU | wall |",
+        "|---|---|---|---|---|",
+        *(
+            f"| {name} | {figures['created_cpu_ms']:.0f} | {figures['created_ms']:.0f} "
+            f"| {figures['acknowledged_cpu_ms']:.0f} | {figures['acknowledged_ms']:.0f} |"
+            for name, figures in startup["median"].items()
+        ),
+    ]
+    return "\n".join([*lines, ""])
+
+
 def _resource(what: str) -> str:
     """Return the name of a resource with its unit at the end."""
     unit, _, rest = what.replace("ready_s,", "s until ready,").partition(" ")
@@ -504,6 +525,7 @@ SECTIONS: dict[str, dict[str, Section]] = {
     "transactions": {"transactions": ("broker.md", render_transactions)},
     "consumer_groups": {"consumer-groups": ("broker.md", render_consumer_groups)},
     "tls": {"tls": ("clients.md", render_tls)},
+    "startup": {"startup": ("clients.md", render_startup)},
     "kafka_suite": {"kafka-suite": ("kafka-suite.md", render_kafka_suite)},
 }
 #: Tables of the reliability results: name → page.

@@ -156,6 +156,19 @@ def test_brokers_are_compared_in_consumer_groups(tmp_path):
     assert shown.strip() in (pages / "broker.md").read_text()
 
 
+def test_start_of_clients_is_compared(tmp_path):
+    pages = Path(shutil.copytree(MEASURED, tmp_path / "measured"))
+    script = str(BENCH / "macro" / "startup.py")
+    shown = run(script, "--small", f"--results={tmp_path}", f"--pages={pages}")
+    (written,) = tmp_path.glob("*-startup.json")
+    medians = json.loads(written.read_text())["startup"]["median"]
+    assert list(medians) == ["kafkacore", "confluent", "kafka-python"]
+    for name, figures in medians.items():
+        assert 0 < figures["created_cpu_ms"] < figures["acknowledged_cpu_ms"]
+        assert f"| {name} | " in shown
+    assert shown.strip() in (pages / "clients.md").read_text()
+
+
 def test_assignors_are_compared_with_those_of_apache_kafka(tmp_path):
     output = tmp_path / "assignors.json"
     shown = run(str(BENCH / "macro" / "assignors.py"), "--small", f"--output={output}")
@@ -168,7 +181,7 @@ def test_assignors_are_compared_with_those_of_apache_kafka(tmp_path):
 
 def test_no_script_is_left_out():
     known = {"setting.py", "run.py", "flatness.py", "memory.py", "spark.py", "broker.py", "transactions.py"}
-    known |= {"consumer_groups.py", "assignors.py"}
+    known |= {"consumer_groups.py", "assignors.py", "startup.py"}
     assert {path.name for path in (BENCH / "macro").glob("*.py")} == known
 
 
