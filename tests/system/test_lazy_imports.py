@@ -14,7 +14,7 @@ import pytest
 #: Modules that take long to import and that no plaintext client uses.
 UNUSED = (
     "asyncio", "concurrent.futures", "dataclasses", "email", "http", "inspect", "importlib.metadata",
-    "json", "pathlib", "pkgutil", "ssl", "tempfile", "urllib", "zipfile",
+    "cramjam", "json", "lz4", "pathlib", "pkgutil", "ssl", "tempfile", "urllib", "zipfile", "zstandard",
     "kafkacore.network._tls", "kafkacore.producer.transaction_manager",
     "kafkacore.security.client_authenticator", "kafkacore.security.https", "kafkacore.security.sasl",
     "kafkacore.security.tls_contexts",
@@ -73,3 +73,14 @@ def test_mechanism_of_a_client_is_loaded_by_its_constructor() -> None:
     )
     assert {"kafkacore.security.client_authenticator", "kafkacore.security.sasl.scram"} <= found
     assert found & {"ssl", "http", "kafkacore.security.sasl.aws_msk_iam"} == set()
+
+
+@pytest.mark.parametrize(
+    ("codec", "library"), [("snappy", "cramjam"), ("lz4", "lz4.frame"), ("zstd", "zstandard")]
+)
+def test_codec_of_a_producer_is_loaded_by_its_constructor(codec: str, library: str) -> None:
+    found = loaded(
+        "from kafkacore import KafkaProducer\n"
+        f"KafkaProducer({_ARGUMENTS}, compression_type='{codec}').close()"
+    )
+    assert found & {"cramjam", "lz4.frame", "zstandard"} == {library}

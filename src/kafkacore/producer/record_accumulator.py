@@ -24,6 +24,7 @@ from kafkacore.producer._record_appender import RecordAppender
 from kafkacore.producer._sender_wakeup import SenderWakeup
 from kafkacore.producer._topic_state import TopicState
 from kafkacore.producer.producer_manager import ProducerManager
+from kafkacore.record.compression import load_library
 from kafkacore.structs import Compression, Node, TopicPartition
 
 logger = logging.getLogger("kafkacore.producer")
@@ -125,6 +126,7 @@ class RecordAccumulator:
         ignore_keys: bool = False,
         idempotence: ProducerManager | None = None,
     ) -> None:
+        load_library(compression)
         self.sender_wakeup = SenderWakeup(wakeup)
         # When the pool is exhausted, wake the sender, because batches must be sent now instead of waiting for
         # linger_ms.

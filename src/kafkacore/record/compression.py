@@ -12,6 +12,9 @@ release the GIL; ``bench/micro/codecs.py`` measures them.
   quarter of the time for a batch of a megabyte.
 - zstd frames of the Java client do not state their content size. python-zstandard's stream reader accepts a
   truncated frame as a whole one, so the headers of the blocks are checked first.
+
+The libraries are imported when the first batch is compressed or decompressed, because many clients never need
+them. A producer calls :func:`load_library` in its constructor, so that its network thread imports nothing.
 """
 
 from __future__ import annotations
@@ -19,17 +22,15 @@ from __future__ import annotations
 import threading
 import zlib
 from collections.abc import Callable
+from importlib import import_module
 from typing import TYPE_CHECKING, Final, NamedTuple
-
-import cramjam
-import lz4.frame  # type: ignore[import-untyped]  # lz4 has no stubs
-import zstandard
 
 from kafkacore.errors import CorruptRecordError, DecompressedTooLargeError
 from kafkacore.record._frames import XERIAL_HEADER, snappy_size, zstd_frames
 from kafkacore.structs import Compression
 
 if TYPE_CHECKING:
+    import zstandard
     from typing_extensions import Buffer
 
 #: Default limit on the size of a decompressed batch, in bytes.
@@ -73,6 +74,8 @@ class Codec(NamedTuple):
         Kafka's Java client.
     decompress:
         Function of ``(data, max_size)`` that returns the decompressed bytes.
+    library:
+        Module that compresses and decompresses.
     levels:
         Range of levels. ``None`` if the codec has no levels; a level is then ignored.
     min_magic:
@@ -88,6 +91,7 @@ class Codec(NamedTuple):
     title: str
     compress: Callable[[Buffer, int | None], Buffer]
     decompress: Callable[[memoryview, int], Buffer]
+    library: str
     levels: Levels | None = None
     min_magic: int = 0
     min_produce_version: int = 0
@@ -117,6 +121,12 @@ def check_level(codec: int, level: int) -> None:
     raise ValueError(
         f"compression level {level} of {name} is not between {levels.lowest} and {levels.highest}"
     )
+
+
+def load_library(codec: int) -> None:
+    """Import the library of a codec, or nothing for NONE."""
+    if codec != Compression.NONE:
+        import_module(CODECS[codec].library)
 
 
 class _Limited:
@@ -201,6 +211,8 @@ _XERIAL_BLOCK = 32 * 1024
 
 
 def _compress_snappy(data: Buffer, level: int | None) -> Buffer:
+    import cramjam
+
     view = memoryview(data)
     framed = bytearray(XERIAL_HEADER)
     for at in range(0, len(view), _XERIAL_BLOCK):
@@ -211,6 +223,8 @@ def _compress_snappy(data: Buffer, level: int | None) -> Buffer:
 
 
 def _decompress_snappy(data: memoryview, max_size: int) -> Buffer:
+    import cramjam
+
     is_framed = len(data) >= len(XERIAL_HEADER) and data[: len(_XERIAL_MAGIC)] == _XERIAL_MAGIC
     at = len(XERIAL_HEADER) if is_framed else 0
     total = snappy_size(data, at, max_size)
@@ -228,6 +242,8 @@ def _decompress_snappy(data: memoryview, max_size: int) -> Buffer:
 
 def _decompress_blocks(data: memoryview, at: int, out: memoryview) -> None:
     """Decompress blocks whose framing and sizes have been checked."""
+    import cramjam
+
     done, end = 0, len(data)
     while at < end:
         size = int.from_bytes(data[at : at + 4], "big", signed=True)
@@ -250,13 +266,15 @@ _LZ4_SMALL = 64 * 1024
 
 
 def _compress_lz4(data: Buffer, level: int | None) -> Buffer:
+    from lz4 import frame  # type: ignore[import-untyped]  # lz4 has no stubs
+
     # Kafka's Java client can read only independent blocks. Blocks of 256 KiB compress as well as Java's
     # blocks of 64 KiB. Data that hardly compresses takes half the time.
     size = memoryview(data).nbytes
-    compressed: bytes = lz4.frame.compress(
+    compressed: bytes = frame.compress(
         data,
         compression_level=0 if level is None else level,
-        block_size=lz4.frame.BLOCKSIZE_MAX64KB if size <= _LZ4_SMALL else lz4.frame.BLOCKSIZE_MAX256KB,
+        block_size=frame.BLOCKSIZE_MAX64KB if size <= _LZ4_SMALL else frame.BLOCKSIZE_MAX256KB,
         block_linked=False,
         store_size=False,
     )
@@ -264,13 +282,15 @@ def _compress_lz4(data: Buffer, level: int | None) -> Buffer:
 
 
 def _decompress_lz4(data: memoryview, max_size: int) -> Buffer:
+    from lz4 import frame
+
     out = _Limited(len(data), max_size)
     # LZ4FrameDecompressor would copy all bytes after the end of a frame.
-    context = lz4.frame.create_decompression_context()
+    context = frame.create_decompression_context()
     at, end = 0, len(data)
     is_at_end = False
     while at < end or not is_at_end:
-        piece, taken, is_at_end = lz4.frame.decompress_chunk(context, data[at:], out.next_size())
+        piece, taken, is_at_end = frame.decompress_chunk(context, data[at:], out.next_size())
         if not piece and not taken and not is_at_end:
             raise CorruptRecordError("lz4 frame is truncated")
         out.add(piece)
@@ -283,18 +303,31 @@ class _ZstdContexts(threading.local):
     """Compression contexts of one thread. Contexts are large, slow to create and not thread-safe."""
 
     def __init__(self) -> None:
-        self.decompressor = zstandard.ZstdDecompressor()
-        self.compressors: dict[int | None, zstandard.ZstdCompressor] = {}
+        self._decompressor: zstandard.ZstdDecompressor | None = None
+        self._compressors: dict[int | None, zstandard.ZstdCompressor] = {}
+
+    def decompressor(self) -> zstandard.ZstdDecompressor:
+        if self._decompressor is None:
+            self._decompressor = _temporary_decompressor()
+        return self._decompressor
 
     def compressor(self, level: int | None) -> zstandard.ZstdCompressor:
-        found = self.compressors.get(level)
+        found = self._compressors.get(level)
         if found is None:
+            import zstandard
+
             if level is not None:
                 found = zstandard.ZstdCompressor(level=level)
             else:
                 found = zstandard.ZstdCompressor(compression_params=_zstd_default_parameters())
-            self.compressors[level] = found
+            self._compressors[level] = found
         return found
+
+
+def _temporary_decompressor() -> zstandard.ZstdDecompressor:
+    import zstandard
+
+    return zstandard.ZstdDecompressor()
 
 
 def _zstd_default_parameters() -> zstandard.ZstdCompressionParameters:
@@ -305,6 +338,8 @@ def _zstd_default_parameters() -> zstandard.ZstdCompressionParameters:
     size differs by a percent or two in either direction. The worst case is data whose only repetitions are
     half a megabyte apart: the compressed size is then a tenth larger.
     """
+    import zstandard
+
     return zstandard.ZstdCompressionParameters.from_level(3, hash_log=15, chain_log=14)
 
 
@@ -325,12 +360,12 @@ def _decompress_zstd(data: memoryview, max_size: int) -> Buffer:
     if content_size > max_size:
         raise _too_large(max_size)
     if is_one_frame and 0 <= content_size <= max(_MIN_PIECE, len(data) * _PIECE_PER_COMPRESSED_BYTE):
-        return _zstd.decompressor.decompress(data)
+        return _zstd.decompressor().decompress(data)
     # Data that Kafka's Java client compressed is decompressed below. That client compresses a stream, so its
     # frames do not state a content size.
     is_kept = largest_window <= _LARGEST_WINDOW_KEPT
     out = _Limited(len(data), max_size)
-    decompressor = _zstd.decompressor if is_kept else zstandard.ZstdDecompressor()
+    decompressor = _zstd.decompressor() if is_kept else _temporary_decompressor()
     with decompressor.stream_reader(data, read_across_frames=True, closefd=False) as reader:
         while piece := reader.read(out.next_size()):
             out.add(piece)
@@ -349,16 +384,18 @@ CODECS: Final[dict[int, Codec]] = {
             "GZIP",
             _compress_gzip,
             _decompress_gzip,
+            "zlib",
             Levels(1, 9, default=-1),
             write_cost=16,
             write_cost_at_level=64,
         ),
-        Codec(Compression.SNAPPY, "Snappy", _compress_snappy, _decompress_snappy),
+        Codec(Compression.SNAPPY, "Snappy", _compress_snappy, _decompress_snappy, "cramjam"),
         Codec(
             Compression.LZ4,
             "LZ4",
             _compress_lz4,
             _decompress_lz4,
+            "lz4.frame",
             Levels(1, 17, default=9),
             write_cost_at_level=64,
         ),
@@ -367,6 +404,7 @@ CODECS: Final[dict[int, Codec]] = {
             "ZStandard",
             _compress_zstd,
             _decompress_zstd,
+            "zstandard",
             Levels(-131072, 22, default=3),
             # KIP-110.
             min_magic=2,
@@ -377,16 +415,25 @@ CODECS: Final[dict[int, Codec]] = {
         ),
     )
 }
-# Exceptions of the codecs for malformed data. lz4 and cramjam do not have one class for all their errors.
-_CODEC_ERRORS = (
-    zlib.error,
-    zstandard.ZstdError,
-    cramjam.DecompressionError,
-    RuntimeError,
-    ValueError,
-    EOFError,
-    OverflowError,
-)
+
+
+def _codec_errors() -> tuple[type[Exception], ...]:
+    """Return the exceptions of the codecs for malformed data.
+
+    lz4 and cramjam do not have one class for all their errors.
+    """
+    import cramjam
+    import zstandard
+
+    return (
+        zlib.error,
+        zstandard.ZstdError,
+        cramjam.DecompressionError,
+        RuntimeError,
+        ValueError,
+        EOFError,
+        OverflowError,
+    )
 
 
 def compress(codec: int, data: Buffer, level: int | None = None) -> Buffer:
@@ -435,5 +482,5 @@ def decompress(codec: int, data: Buffer, max_size: int = DEFAULT_MAX_DECOMPRESSE
     view = memoryview(data)
     try:
         return found.decompress(view, max_size)
-    except _CODEC_ERRORS as error:
+    except _codec_errors() as error:
         raise CorruptRecordError(f"{found.name}: {error}") from error

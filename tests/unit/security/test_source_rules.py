@@ -24,6 +24,7 @@ TABLES = {
     "kafkacore/testing/__init__.py": "public names, by a table",
     "kafkacore/spark/__init__.py": "public names, by a table",
     "kafkacore/protocol/registry.py": "one generated module for each API key",
+    "kafkacore/record/compression.py": "the library of each codec, by the table of codecs",
     "kafkacore/security/sasl/mechanism.py": "one module for each built-in mechanism",
     "kafkacore/cli/main.py": "one module for each command",
     "kafkacore/bench/peers/__init__.py": "one module for each client that is measured",
