@@ -14,7 +14,8 @@ import pytest
 #: Modules that take long to import and that no plaintext client uses.
 UNUSED = (
     "asyncio", "concurrent.futures", "dataclasses", "email", "http", "inspect", "importlib.metadata",
-    "cramjam", "json", "lz4", "pathlib", "pkgutil", "ssl", "tempfile", "urllib", "zipfile", "zstandard",
+    "cramjam", "encodings.idna", "json", "lz4", "pathlib", "pkgutil", "ssl", "tempfile",
+    "urllib", "zipfile", "zstandard",
     "kafkacore.network._tls", "kafkacore.producer.transaction_manager",
     "kafkacore.security.client_authenticator", "kafkacore.security.https", "kafkacore.security.sasl",
     "kafkacore.security.tls_contexts",

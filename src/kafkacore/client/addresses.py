@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from kafkacore.errors import KafkaConfigurationError
+from kafkacore.network._sockets import lookup_name
 from kafkacore.settings import SECURITY_PROTOCOLS
 from kafkacore.structs import Node
 
@@ -115,7 +116,7 @@ def resolve_host(host: str, port: int) -> list[str]:
         The name cannot be resolved.
     """
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        found = socket.getaddrinfo(lookup_name(host), port, type=socket.SOCK_STREAM)
     except ValueError as error:
         # Python raises ValueError for an invalid name, such as a name with an empty label or a NUL, but
         # callers expect OSError.

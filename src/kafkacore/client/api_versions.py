@@ -32,6 +32,8 @@ THROTTLED_FROM_VERSION: dict[ApiKey, int] = {
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: 0,
 }
 # fmt: on
+#: Version of the client, without characters for which a broker rejects the request.
+_SOFTWARE_VERSION = re.sub(r"[^a-zA-Z0-9.-]", ".", installed_version()).strip(".-") or "unknown"
 
 
 def should_client_throttle(api_key: ApiKey, version: int) -> bool:
@@ -43,9 +45,7 @@ def api_versions_request(request_version: int) -> ApiVersionsRequest:
     """Create the first request of a connection. From version 3, it names the client software (KIP-511)."""
     if request_version < 3:
         return ApiVersionsRequest()
-    # Replace all other characters, because the broker rejects a software version that contains them.
-    ours = re.sub(r"[^a-zA-Z0-9.-]", ".", installed_version()).strip(".-") or "unknown"
-    return ApiVersionsRequest(client_software_name="kafkacore", client_software_version=ours)
+    return ApiVersionsRequest(client_software_name="kafkacore", client_software_version=_SOFTWARE_VERSION)
 
 
 class NodeApiVersions:

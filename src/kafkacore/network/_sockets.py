@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import re
 import socket
 from collections.abc import Iterable
 from typing import Any
@@ -24,6 +25,17 @@ ACCEPT_BACKOFF_MS = 100.0
 _IN_PROGRESS = {errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EINTR}
 #: Error codes of ``accept`` that concern a single connection. The next ``accept`` may succeed immediately.
 _TRANSIENT = {errno.ECONNABORTED, errno.EPROTO, errno.EPERM, errno.EINTR, errno.ENETDOWN, errno.EHOSTUNREACH}
+
+#: Matches host names and addresses that IDNA does not change: their labels have 1 to 63 ASCII characters.
+_PLAIN_HOST = re.compile(r"[0-9A-Za-z_:%-]{1,63}(\.[0-9A-Za-z_:%-]{1,63})*\.?")
+
+
+def lookup_name(host: str) -> str | bytes:
+    """Return the form of a host name or address that ``socket.getaddrinfo`` looks up fastest.
+
+    For a text, the function imports the codec of IDNA, which takes 3 ms, even if the text is an address.
+    """
+    return host.encode("ascii") if _PLAIN_HOST.fullmatch(host) else host
 
 
 def open_connection(
@@ -59,7 +71,8 @@ def open_connection(
         raise OSError(errno.EADDRNOTAVAIL, f"invalid port {port}: it must be between 1 and 65535")
     # Accept only numeric addresses, because resolving a name would block. Callers resolve names with
     # client.resolve.
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+    name = lookup_name(host)
+    found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     family, kind, protocol, _, resolved = found[0]
     sock = socket.socket(family, kind, protocol)
     try:

@@ -29,7 +29,8 @@ def with_names_of_tests(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = socket.getaddrinfo
 
     def look_up(host: Any, *args: Any, **options: Any) -> Any:
-        return asked("127.0.0.1" if str(host).rstrip(".").endswith(".test") else host, *args, **options)
+        name = host.decode() if isinstance(host, bytes) else str(host)
+        return asked("127.0.0.1" if name.rstrip(".").endswith(".test") else host, *args, **options)
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
 
