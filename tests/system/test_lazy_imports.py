@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -23,15 +24,15 @@ UNUSED = (
 _ARGUMENTS = "bootstrap_servers='127.0.0.1:1', api_version=(4, 0)"
 
 
-def loaded(program: str) -> set[str]:
-    """Return the modules that a process has loaded after it has run ``program``."""
+def loaded(program: str, shown: str = "sys.modules") -> set[str]:
+    """Return the modules that a process has loaded after it has run ``program``, or those of ``shown``."""
     ended = subprocess.run(
-        [sys.executable, "-c", f"import sys\n{program}\nprint(*sys.modules)"],
+        [sys.executable, "-c", f"import sys\n{program}\nprint()\nprint(*{shown})"],
         capture_output=True,
         text=True,
         check=True,
     )
-    return set(ended.stdout.splitlines()[-1].split())
+    return set(ended.stdout.rpartition("\n\n")[2].split())
 
 
 @pytest.mark.parametrize(
@@ -50,7 +51,7 @@ def test_plaintext_client_loads_only_what_it_uses(program: str) -> None:
 @pytest.mark.parametrize("arguments", ["--version", "--help"])
 def test_command_without_a_client_loads_no_client(arguments: str) -> None:
     found = loaded(
-        f"from kafkacore.cli.main import main\ntry: main(['{arguments}'])\nexcept SystemExit: print()"
+        f"from kafkacore.cli.main import main\ntry: main(['{arguments}'])\nexcept SystemExit: pass"
     )
     assert "kafkacore.cli.main" in found
     assert found & {"kafkacore.client", "kafkacore.cli.common", "kafkacore.spark", *UNUSED} == set()
@@ -59,7 +60,7 @@ def test_command_without_a_client_loads_no_client(arguments: str) -> None:
 def test_command_loads_no_other_command() -> None:
     found = loaded(
         "from kafkacore.cli.main import main\n"
-        "try: main(['--log-level', 'ERROR', 'topics', '--help'])\nexcept SystemExit: print()"
+        "try: main(['--log-level', 'ERROR', 'topics', '--help'])\nexcept SystemExit: pass"
     )
     assert "kafkacore.cli.topics" in found
     assert found & {"kafkacore.cli.broker", "kafkacore.cli.produce", "kafkacore.spark"} == set()
@@ -85,3 +86,25 @@ def test_codec_of_a_producer_is_loaded_by_its_constructor(codec: str, library: s
         f"KafkaProducer({_ARGUMENTS}, compression_type='{codec}').close()"
     )
     assert found & {"cramjam", "lz4.frame", "zstandard"} == {library}
+
+
+@pytest.mark.parametrize(
+    ("client", "use"),
+    [
+        ("KafkaProducer", "client.send('lazy', b'v').get(10)"),
+        ("KafkaConsumer", "client.subscribe(['lazy']); client.poll(100)"),
+    ],
+)
+def test_client_imports_nothing_on_its_network_thread(our_broker: Any, client: str, use: str) -> None:
+    """A client that has been imported needs no further module until its first records."""
+    settings = f"bootstrap_servers={our_broker.bootstrap_servers!r}"
+    settings += ", group_id='lazy'" if client == "KafkaConsumer" else ""
+    found = loaded(
+        f"from kafkacore import {client}\n"
+        "before = set(sys.modules)\n"
+        f"client = {client}({settings})\n"
+        f"{use}\nclient.close()",
+        "sys.modules.keys() - before",
+    )
+    # The order of topics in Java is that of their UTF-16 code units.
+    assert found <= {"encodings.utf_16_be"}
