@@ -118,7 +118,7 @@ def test_classes() -> dict[str, str]:
             codes = {
                 name.removesuffix(".class"): jar.read(name)
                 for name in jar.namelist()
-                if name.endswith(".class") and "$" not in name
+                if name.endswith(".class") and may_have_tests(name.removesuffix(".class"))
             }
         users = {name for name, code in codes.items() if any(seam in code for seam in SEAMS)}
         base_classes = {name: base_class(code) for name, code in codes.items()}
@@ -129,6 +129,15 @@ def test_classes() -> dict[str, str]:
             if name.endswith("Test") and users & set(line):
                 found[name.replace("/", ".")] = artifact
     return found
+
+
+def may_have_tests(name: str) -> bool:
+    """Return whether a class can be a test class or the base class of one.
+
+    Of the nested classes, only static ones whose name ends with ``Test`` are. They repeat the tests of their
+    base class with other settings, and JUnit does not run them together with the class that encloses them.
+    """
+    return "$" not in name or name.endswith("Test")
 
 
 def base_class(code: bytes) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from kafka_suite.nodes import shared_properties, split
 from kafka_suite.outcomes import FAILED, JAVA_OBJECTS, LEFT_OUT, PASSED, Outcome, Rules, judged, shown_name
+from kafka_suite.programs import may_have_tests
 
 RULES = Rules(
     {
@@ -83,6 +84,13 @@ def test_control_decides_whether_a_failure_counts() -> None:
 def shown_names_of_invocations() -> None:
     assert shown_name(line()) == "testB[2]"
     assert shown_name({**line(), "method": "", "number": ""}) == "(class)"
+
+
+def test_nested_test_classes_are_run() -> None:
+    assert may_have_tests("kafka/server/ConsumerProtocolMigrationTest")
+    assert may_have_tests("kafka/server/ConsumerProtocolMigrationTest$WithAssignmentBatchingDisabledTest")
+    assert not may_have_tests("kafka/server/ConsumerProtocolMigrationTest$1")
+    assert not may_have_tests("kafka/server/ConsumerProtocolMigrationTest$Member")
 
 
 def test_rules_of_the_suite_can_be_read() -> None:
