@@ -129,7 +129,7 @@ class ClassicMembers:
         )
         updated, reported = self._joined(member, joining)
         update = self._updates.update(
-            group, before, member, updated, reported, lambda _: True, batch, keeps_target=downgrades
+            group, before, member, updated, reported, batch, keeps_target=downgrades
         )
         # Unlike in Kafka, the assignment is also stale if a member still owns partitions of another one.
         is_stale = downgrades and not all(

@@ -221,17 +221,12 @@ class ConsumerGroup:
         """Number of members that subscribe to each regular expression."""
         return self._regexes
 
-    def topics_of(
-        self, member: ConsumerGroupMember, resolved: Mapping[str, ResolvedRegularExpression] = NOT_RESOLVED
-    ) -> frozenset[str]:
-        """Return the topics that a member subscribes to.
-
-        ``resolved`` contains the regular expressions whose new matches have not been applied yet.
-        """
+    def topics_of(self, member: ConsumerGroupMember) -> frozenset[str]:
+        """Return the topics that a member subscribes to."""
         names, regex = member.subscribed_topic_names, member.subscribed_topic_regex
         if not regex:
             return names
-        matches = resolved.get(regex) or self.resolved.get(regex)
+        matches = self.resolved.get(regex)
         if matches is None:
             return names
         return names | matches.topics if names else matches.topics

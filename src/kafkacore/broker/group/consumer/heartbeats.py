@@ -242,7 +242,6 @@ class ConsumerHeartbeats:
             member,
             updated,
             heartbeat.topic_partitions,
-            heartbeat.may_describe,
             batch,
         )
         now = update.member
@@ -258,12 +257,37 @@ class ConsumerHeartbeats:
         if not batch:
             self._updates.written(group, update)
             self._log.when_safe(group_id, lambda code: on_done(code, result))
+        else:
+            # An upgrade answers the requests that wait for the classic group. Their clients may send new
+            # requests at once, which must see the complete change.
+            with self._migration.delayed_responses as delayed_responses:
+                self._log.append(group_id, batch, delayed_responses.later(lambda code: on_done(code, result)))
+                self._updates.written(group, update)
+        if now.subscribed_topic_regex:
+            self._match_expression(group_id, now.member_id, heartbeat.may_describe)
+
+    def _match_expression(self, group_id: str, member_id: str, may_describe: Callable[[str], bool]) -> None:
+        """Match the regular expression of a member if that is due. The next heartbeat uses the result."""
+        group = self._registry.consumer_group(group_id)
+        member = None if group is None else group.get(member_id)
+        # The member does not exist if its records could not be written.
+        regex = None if member is None else member.subscribed_topic_regex
+        if group is None or not regex:
             return
-        # An upgrade answers the requests that wait for the classic group. Their clients may send new requests
-        # at once, which must see the complete change.
-        with self._migration.delayed_responses as delayed_responses:
-            self._log.append(group_id, batch, delayed_responses.later(lambda code: on_done(code, result)))
-            self._updates.written(group, update)
+        batch: list[CoordinatorRecord] = []
+        found = self._updates.match(group, regex, may_describe, batch)
+        if found is None:
+            return
+
+        def on_safe(code: int) -> None:
+            if code:
+                logger.warning(
+                    "group %s: failed to store the topics that match %r: error %d", group_id, regex, code
+                )
+
+        if batch:
+            self._log.append(group_id, batch, on_safe)
+        self._updates.matched(group, regex, found)
 
     def _begin_session(self, group_id: str, member_id: str) -> None:
         timeout_ms = self._limits.session_timeout_ms(group_id)

@@ -12,13 +12,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kafkacore.broker.coordinator.interfaces import CoordinatorRecord
 from kafkacore.broker.group import records
-from kafkacore.broker.group.consumer.consumer_group import ConsumerGroup, GroupChange
+from kafkacore.broker.group.consumer.consumer_group import (
+    ConsumerGroup,
+    GroupChange,
+    ResolvedRegularExpression,
+)
 from kafkacore.broker.group.consumer.consumer_member import JOIN_EPOCH, ConsumerGroupMember, MemberState
 from kafkacore.broker.group.consumer.member_records import partitions_record, subscription_record
 from kafkacore.broker.group.consumer.reconciliation import Reconciliation, ReportedPartitions
 from kafkacore.broker.group.consumer.removal import member_tombstones
 from kafkacore.broker.group.consumer.sessions import Deadline
 from kafkacore.broker.log_lines import NameLogger
+from kafkacore.protocol.generated.group_records import ConsumerGroupRegularExpressionValue
 
 if TYPE_CHECKING:
     from kafkacore.broker.group.consumer.group_topics import GroupTopics
@@ -38,8 +43,6 @@ class MemberUpdate(NamedTuple):
     epoch: int
     #: Version of the topics for which the change was computed.
     topics_version: int
-    #: See :attr:`RefreshedExpression.check`.
-    regex_check: tuple[int, int] | None
     #: Id of the member before the change; ``None`` for a new member.
     previous_id: str | None
 
@@ -123,7 +126,6 @@ class MemberUpdates:
         member: ConsumerGroupMember,
         updated: ConsumerGroupMember,
         reported: ReportedPartitions | None,
-        may_describe: Callable[[str], bool],
         batch: list[CoordinatorRecord],
         *,
         keeps_target: bool = False,
@@ -140,8 +142,6 @@ class MemberUpdates:
             The member with its previous fields, and with its new fields.
         reported:
             Partitions that the member reports as owned.
-        may_describe:
-            Returns whether the member's client may describe a topic.
         batch:
             List to which the records of the change are added.
         keeps_target:
@@ -151,19 +151,18 @@ class MemberUpdates:
         Raises
         ------
         InvalidRegularExpressionError, FencedMemberEpochError
-            See :meth:`RegularExpressions.refresh` and :meth:`Reconciliation.next`.
+            See :meth:`RegularExpressions.replace` and :meth:`Reconciliation.next`.
         """
         if updated is not member and updated != member:
             batch.append(subscription_record(group.group_id, updated))
         has_new_names = updated.subscribed_topic_names != member.subscribed_topic_names
         has_new_regex = (updated.subscribed_topic_regex or "") != (member.subscribed_topic_regex or "")
         has_new_subscription = has_new_names or has_new_regex
-        refreshed = self._regexes.refresh(group, before, updated, may_describe, batch)
-        change = GroupChange(() if before is None else (before,), updated, refreshed.resolved)
+        must_rise = self._regexes.replace(group, before, updated, batch) or has_new_names
+        change = GroupChange(() if before is None else (before,), updated)
         topics_version = self._topics.version
-        must_rise = has_new_names or refreshed.has_changed
         epoch = group.epoch
-        if must_rise or has_new_regex or group.topics_version != topics_version:
+        if must_rise or group.topics_version != topics_version:
             epoch = self._assignments.raise_epoch(group, change, batch, must_rise=must_rise)
             self.rebalance_count += epoch != group.epoch
         if keeps_target and group.assignment_epoch < epoch:
@@ -171,7 +170,7 @@ class MemberUpdates:
         else:
             now = self._reconciled(group, change, epoch, reported, has_new_subscription, batch)
         previous_id = None if before is None else before.member_id
-        return MemberUpdate(now, epoch, topics_version, refreshed.check, previous_id)
+        return MemberUpdate(now, epoch, topics_version, previous_id)
 
     def written(self, group: ConsumerGroup, update: MemberUpdate) -> None:
         """Store the version of the topics in the group. Call this once the records have been applied.
@@ -183,9 +182,38 @@ class MemberUpdates:
             self._sessions.end_member(group.group_id, update.previous_id)
         if stored is not None and stored.epoch == update.epoch:
             stored.topics_version = update.topics_version
-            regex = update.member.subscribed_topic_regex
-            if update.regex_check is not None and regex in stored.resolved:
-                stored.regex_checks[regex] = update.regex_check
+
+    def match(
+        self,
+        group: ConsumerGroup,
+        regex: str,
+        may_describe: Callable[[str], bool],
+        batch: list[CoordinatorRecord],
+    ) -> ResolvedRegularExpression | None:
+        """Match a regular expression if that is due. Add the records if other topics match than before.
+
+        See :meth:`RegularExpressions.match` for the parameters and the result.
+        """
+        found = self._regexes.match(group, regex, may_describe)
+        known = group.resolved.get(regex)
+        if found is None or (known is not None and known.topics == found.topics):
+            return found
+        value = ConsumerGroupRegularExpressionValue(
+            topics=sorted(found.topics), version=found.version, timestamp=found.timestamp_ms
+        )
+        batch.append(records.regular_expression(group.group_id, regex, value))
+        # A new expression that matches no topic does not change the subscribed topics.
+        must_rise = known is not None or bool(found.topics)
+        change = GroupChange(resolved={regex: found})
+        epoch = self._assignments.raise_epoch(group, change, batch, must_rise=must_rise)
+        self.rebalance_count += epoch != group.epoch
+        return found
+
+    def matched(self, group: ConsumerGroup, regex: str, found: ResolvedRegularExpression) -> None:
+        """Store when the expression was matched, unless its records could not be written."""
+        stored = group.resolved.get(regex)
+        if stored is not None and stored.topics == found.topics:
+            group.regex_checks[regex] = (found.version, found.timestamp_ms)
 
     def _reconciled(
         self,
@@ -206,7 +234,7 @@ class MemberUpdates:
             member,
             target.epoch,
             target.assignment,
-            self._topics.ids(group.topics_of(member, change.resolved)),
+            self._topics.ids(group.topics_of(member)),
             reported,
             group.is_owned,
         )

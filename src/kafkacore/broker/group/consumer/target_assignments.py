@@ -174,6 +174,6 @@ class TargetAssignments:
     ) -> MemberSubscription:
         return MemberSubscription(
             member.instance_id,
-            self._topics.ids(group.topics_of(member, change.resolved)),
+            self._topics.ids(group.topics_of(member)),
             self._last_target(group, member) if member is change.added else group.target_of(member.member_id),
         )

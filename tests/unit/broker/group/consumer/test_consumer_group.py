@@ -72,7 +72,7 @@ def test_topics_of_a_change_are_those_of_the_names_and_of_the_regular_expression
     found = {"q": ResolvedRegularExpression(frozenset({"q"}), 1, 1)}
     assert group.subscribed_topics(GroupChange((second,), other, found)) == {"x", "y", "q"}
     assert group.topics_of(second) == {"y", "z1"}
-    assert group.topics_of(other, found) == {"y", "q"}
+    assert group.topics_of(other) == {"y"}
     assert group.topics_of(first) is first.subscribed_topic_names
     assert [group.is_subscribed_to(topic) for topic in ("x", "z1", "q")] == [True, True, False]
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
 from model.group_harness import GROUP, REBALANCE_MS, GroupHarness
 
 from kafkacore.broker.group.consumer.consumer_group import ConsumerGroupState
+from kafkacore.broker.group.consumer.member_records import subscription_record
 from kafkacore.broker.group.consumer.member_updates import MemberUpdates
 from kafkacore.errors import (
     FencedInstanceIdError,
@@ -235,10 +237,13 @@ def test_static_member_can_leave_for_good(harness: GroupHarness) -> None:
 
 
 def test_regular_expression_follows_the_topics(harness: GroupHarness) -> None:
+    """A match follows the heartbeat that makes it due, and the next heartbeat uses it."""
     joined = harness.consumer_join("a", None, regex="[tu]")
-    assert joined.partitions == {T: [0, 1, 2, 3]}
+    assert (joined.epoch, joined.partitions) == (1, {})
+    assert harness.consumer_heartbeat("a", 1).got.partitions == {T: [0, 1, 2, 3]}
     u = harness.topics.put("u", 1)
     harness.pass_ms(INTERVAL_MS)
+    assert harness.consumer_heartbeat("a", 2).got.partitions is None
     assert harness.consumer_heartbeat("a", 2).got.partitions == {T: [0, 1, 2, 3], u: [0]}
     harness.topics.put("v", 1)
     size = len(harness.log.records)
@@ -252,10 +257,31 @@ def test_regular_expression_follows_the_topics(harness: GroupHarness) -> None:
     assert harness.consumer_group.resolved == {}
 
 
+def test_member_that_joins_with_a_known_expression_has_a_target_at_once(harness: GroupHarness) -> None:
+    harness.consumer_join("a", None, regex="t")
+    assert harness.consumer_heartbeat("a", 1).got.partitions == {T: [0, 1, 2, 3]}
+    harness.pass_ms(INTERVAL_MS)
+    assert harness.consumer_join("b", None, regex="t").epoch == harness.consumer_group.epoch == 3
+    assert harness.consumer_heartbeat("a", 2).got.partitions == {T: [0, 1]}
+    harness.consumer_heartbeat("a", 2, owned={T: [0, 1]})
+    assert harness.consumer_heartbeat("b", 3).got.partitions == {T: [2, 3]}
+
+
+def test_member_with_a_new_expression_releases_its_partitions(harness: GroupHarness) -> None:
+    u = harness.topics.put("u", 1)
+    harness.consumer_join("a", None, regex="t")
+    assert harness.consumer_heartbeat("a", 1).got.partitions == {T: [0, 1, 2, 3]}
+    harness.pass_ms(INTERVAL_MS)
+    assert harness.consumer_heartbeat("a", 2, regex="u", owned={T: [0, 1, 2, 3]}).got.partitions == {}
+    assert harness.consumer_group.resolved.keys() == {"u"}
+    assert harness.consumer_heartbeat("a", 2, owned={}).got.partitions == {u: [0]}
+
+
 def test_regular_expression_that_matches_no_topic_needs_no_assignment(harness: GroupHarness) -> None:
     joined = harness.consumer_join("a", None, regex="foo.*")
     assert (joined.epoch, joined.partitions) == (1, {})
     foo = harness.topics.put("foo1", 1)
+    assert harness.consumer_heartbeat("a", 1).got.partitions is None
     assert harness.consumer_heartbeat("a", 1).got.partitions == {foo: [0]}
     other = harness.consumer_join("b", None, regex="bar.*")
     assert other.partitions == {}
@@ -268,8 +294,8 @@ def test_regular_expression_does_not_match_topics_that_the_client_may_not_descri
     harness: GroupHarness,
 ) -> None:
     harness.topics.put("u", 1)
-    joined = harness.consumer_join("a", None, regex=".*", may_describe=lambda topic: topic == "t")
-    assert joined.partitions == {T: [0, 1, 2, 3]}
+    harness.consumer_join("a", None, regex=".*", may_describe=lambda topic: topic == "t")
+    assert harness.consumer_heartbeat("a", 1).got.partitions == {T: [0, 1, 2, 3]}
 
 
 def test_regular_expression_is_matched_again_after_a_while_because_permissions_change(
@@ -279,7 +305,9 @@ def test_regular_expression_is_matched_again_after_a_while_because_permissions_c
     for _ in range(harness.config.group_consumer_regex_refresh_interval_ms // 30_000):
         harness.pass_ms(30_000)
         assert harness.consumer_heartbeat("a", 1).got.partitions is None
+        assert harness.consumer_heartbeat("a", 1).got.partitions is None
     harness.pass_ms(30_000)
+    assert harness.consumer_heartbeat("a", 1).got.partitions is None
     assert harness.consumer_heartbeat("a", 1).got.partitions == {T: [0, 1, 2, 3]}
 
 
@@ -380,13 +408,37 @@ def test_dynamic_member_becomes_a_static_one_and_keeps_its_partitions(harness: G
     assert [member.instance_id for member in harness.consumer_group] == ["i"]
 
 
-def test_topics_of_an_expression_are_matched_again_after_a_failed_append(harness: GroupHarness) -> None:
+def test_topics_of_an_expression_are_matched_again_after_a_failed_append(
+    harness: GroupHarness, caplog: pytest.LogCaptureFixture
+) -> None:
     harness.consumer_join("a", None, regex="[tu]")
+    harness.consumer_heartbeat("a", 1)
     harness.pass_ms(INTERVAL_MS)
     u = harness.topics.put("u", 1)
     harness.log.failures.append(15)
-    assert harness.consumer_heartbeat("a", 2).got.error_code == 15
+    assert harness.consumer_heartbeat("a", 2).got.partitions is None
+    assert "failed to store the topics that match '[tu]': error 15" in caplog.text
+    assert harness.consumer_heartbeat("a", 2).got.partitions is None
     assert harness.consumer_heartbeat("a", 2).got.partitions == {T: [0, 1, 2, 3], u: [0]}
+
+
+def test_stored_expression_that_is_not_valid_here_matches_no_topic(
+    harness: GroupHarness, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Such a group comes from a folder of Apache Kafka, whose limits of repetitions are others."""
+    harness.consumer_join("a")
+    member = replace(harness.consumer_group.member("a"), subscribed_topic_regex="(a{100}){100}")
+    harness.log.append(GROUP, [subscription_record(GROUP, member)], lambda code: None)
+    assert harness.consumer_heartbeat("a", 2).got.error_code == 0
+    assert "SubscribedTopicRegex `(a{100}){100}` is not a valid regular expression" in caplog.text
+    assert harness.consumer_group.resolved["(a{100}){100}"].topics == frozenset()
+
+
+def test_expression_of_a_member_that_could_not_join_is_not_matched(harness: GroupHarness) -> None:
+    harness.consumer_join("a")
+    harness.log.failures.append(15)
+    assert harness.consumer_join("b", None, regex="t").error_code == 15
+    assert harness.consumer_group.resolved == {}
 
 
 def test_failed_append_changes_nothing_and_the_heartbeat_can_be_repeated(harness: GroupHarness) -> None:
