@@ -72,7 +72,7 @@ class PowerMember:
     sends_all: bool = True
     #: The responses to the open request; ``None`` if no request is open.
     answers: list[Any] | None = None
-    #: Number of requests in a row whose responses were lost.
+    #: Number of requests in a row without a known outcome.
     unanswered: int = 0
 
 
@@ -153,6 +153,7 @@ class PowerGroup:
         for member in self.members:
             if member.answers is not None:
                 self._take_answer(member)
+            if member.answers is not None:
                 self._lose_answer(member)
 
     def _abandon(self) -> None:
@@ -206,6 +207,8 @@ class PowerGroup:
             topic_partitions=([partitions] if member.owned else []) if sends_all else None,
         )
         member.sends_all = False
+        # The power may be lost in the next line. The request is then open.
+        member.answers = []
         member.answers = self.broker.give(frame_of(message, 1))
 
     def _leave(self, member: PowerMember) -> None:
@@ -220,7 +223,8 @@ class PowerGroup:
         answer = decode_response(member.answers[0], ConsumerGroupHeartbeatRequest, 1)[1]
         member.answers = None
         if answer.error_code in RETRIABLE:
-            member.sends_all = True
+            # The records may have been written nevertheless.
+            self._lose_answer(member)
         elif member.epoch < 0:
             self._take_leave(member, answer.error_code)
         elif answer.error_code == FencedMemberEpochError.errno and member.unanswered > 1:
@@ -252,9 +256,8 @@ class PowerGroup:
             self.members.append(PowerMember(f"{member.name} again", member.instance))
 
     def _lose_answer(self, member: PowerMember) -> None:
-        if member.answers is not None:
-            member.answers, member.sends_all = None, True
-            member.unanswered += 1
+        member.answers, member.sends_all = None, True
+        member.unanswered += 1
 
     def _drop(self, member: PowerMember) -> None:
         self.members = [other for other in self.members if other is not member]
