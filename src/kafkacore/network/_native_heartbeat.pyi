@@ -14,8 +14,8 @@ class NativeHeartbeat:
     Parameters
     ----------
     first_correlation_id, correlation_id_count:
-        First id, and number of ids, of the correlation ids that heartbeats use in turn. No other request on
-        the connection may use these ids.
+        First correlation id and number of correlation ids. Heartbeats use these ids in turn. No other request
+        on the connection may use them.
     has_manual_clock:
         Whether the time starts at 0 and changes only in :meth:`advance`, for tests. Otherwise the clock is
         ``CLOCK_MONOTONIC``.
@@ -38,7 +38,7 @@ class NativeHeartbeat:
         error_at: int,
         has_tags: bool = False,
     ) -> bool:
-        """Start to send ``frame`` every ``interval_ms``, for the first time after one interval.
+        """Start to send ``frame`` every ``interval_ms``. The first heartbeat is sent after one interval.
 
         Parameters
         ----------
@@ -122,7 +122,7 @@ class NativeHeartbeat:
         """Time in ms of the last response or :meth:`begin`, whichever is later; initially 0."""
     @property
     def error_code(self) -> int:
-        """Error code of the last unread error response since the last :meth:`begin`; 0 if there was none."""
+        """Error code of the last unread error response since :meth:`begin`; 0 without such a response."""
     @property
     def is_beating(self) -> bool:
         """Whether heartbeats are being sent at their interval."""

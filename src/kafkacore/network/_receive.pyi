@@ -26,7 +26,7 @@ class NetworkReceive:
 
 @final
 class ReadBuffer:
-    """Memory for reads of unknown size. It is reused from its start when it has no views."""
+    """Memory for reads of unknown size. The memory is reused from its start when no view of it exists."""
 
 @final
 class FrameReader:

@@ -119,7 +119,7 @@ class Selector:
     ) -> None:
         """Take ownership of an accepted socket.
 
-        A poll reports the connection in ``connected`` only if it has a ``builder``. If this method raises an
+        A poll reports the connection in ``connected`` only if ``builder`` is given. If this method raises an
         exception, the caller still owns the socket.
 
         Parameters
@@ -176,7 +176,7 @@ class Selector:
     def send(self, send: NetworkSend) -> None:
         """Queue a frame, which later polls write.
 
-        If the connection has been closed, but no poll has reported this yet, the frame is dropped.
+        If the connection has been closed, but no poll has reported the close yet, the frame is dropped.
 
         Raises
         ------
@@ -193,7 +193,7 @@ class Selector:
             not, later polls write the remaining bytes.
         """
     def poll(self, timeout_ms: float, return_on_completed_sends: bool = True) -> None:
-        """Perform all possible I/O. If no I/O is possible, wait until some is.
+        """Perform all possible I/O. If no I/O is possible, wait until I/O is possible.
 
         Errors of connections are not raised, but reported in ``disconnected``.
 

@@ -21,7 +21,7 @@ class BatchFuture:
         """Whether every row was acknowledged or has failed."""
     @property
     def exception(self) -> BaseException | None:
-        """The error of the first row that failed, as :meth:`get` raises it.
+        """The error that :meth:`get` raises: the error of the first row that failed.
 
         ``None`` until all rows are done, and also after success.
         """
@@ -50,14 +50,14 @@ class BatchFuture:
         KafkaTimeoutError
             Some rows are not done in time. The producer continues to send them.
         KafkaError
-            A row failed. The error is that of the first such row, and ``error.row`` is the number of the row.
-            ``future[row].exception`` is the error of any other row.
+            A row failed. The method raises the error of the first such row, and ``error.row`` is the number
+            of that row. ``future[row].exception`` is the error of any other row.
         """
     def add_callback(self, f: Callable[..., Any], *args: Any, **kwargs: Any) -> Self:
         """Call ``f(*args, future, **kwargs)`` with this object after all rows are acknowledged.
 
-        The producer's network thread calls ``f``, or this method does if all rows are done. Exceptions of
-        ``f`` are logged. Returns this object.
+        The producer's network thread calls ``f``. If all rows are already done, this method calls ``f``.
+        Exceptions of ``f`` are logged. Returns this object.
         """
     def add_errback(self, f: Callable[..., Any], *args: Any, **kwargs: Any) -> Self:
         """Call ``f(*args, error, **kwargs)`` with the error of the first row that failed.

@@ -118,9 +118,9 @@ class FutureRecordMetadata:
     def add_callback(self, f: Callable[..., Any], *args: Any, **kwargs: Any) -> FutureRecordMetadata:
         """Call ``f(*args, record_metadata, **kwargs)`` after the record is acknowledged.
 
-        The producer's network thread calls ``f``, or this method does if the record is done. Exceptions of
-        ``f`` are logged. ``f`` must not wait for another record of the same producer, because it would block
-        the thread that completes that record. Returns the future.
+        The producer's network thread calls ``f``. If the record is already done, this method calls ``f``.
+        Exceptions of ``f`` are logged. ``f`` must not wait for another record of the same producer, because
+        the wait would block the thread that completes that record. Returns the future.
         """
     def add_errback(self, f: Callable[..., Any], *args: Any, **kwargs: Any) -> FutureRecordMetadata:
         """Call ``f(*args, error, **kwargs)`` after a failure. Returns the future.
@@ -130,7 +130,7 @@ class FutureRecordMetadata:
     def add_both(self, f: Callable[..., Any], *args: Any, **kwargs: Any) -> FutureRecordMetadata:
         """Add ``f`` both as a callback and as an errback. Returns the future."""
     def chain(self, future: Completable) -> FutureRecordMetadata:
-        """Complete ``future``, such as a :class:`~kafkacore.future.Future`, with the outcome of this one.
+        """Complete ``future``, such as a :class:`~kafkacore.future.Future`, with this future's outcome.
 
         ``future`` gets the :class:`RecordMetadata` or the error. Returns ``self``.
         """
