@@ -230,8 +230,11 @@ class CoordinatedTransactions:
         loses_power:
             Whether the batches that were not flushed are lost.
         loads:
-            Whether to wait until the logs are loaded.
+            Whether to wait until the logs are loaded. Otherwise the loader waits for :meth:`wait_for_load`.
         """
+        if not loads:
+            for log in self.logs.logs.values():
+                log.is_readable.clear()
         if loses_power:
             for log in self.logs.logs.values():
                 log.lose_unsynced()
@@ -252,6 +255,8 @@ class CoordinatedTransactions:
             self.replica_manager.complete_delayed()
             return not self.services.log.is_loading
 
+        for log in self.logs.logs.values():
+            log.is_readable.set()
         eventually(is_loaded)
         self.turns()
 

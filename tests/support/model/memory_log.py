@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -80,6 +81,9 @@ class MemoryLog:
         self.unstable_offset: int | None = None
         self.aborted: list[AbortedTransaction] = []
         self.read_count = 0
+        #: Reads wait for this, so that a test can hold the thread that loads the partition.
+        self.is_readable = threading.Event()
+        self.is_readable.set()
         #: (producer id, epoch, sequence number) of each call of :meth:`update_lowest_sequence`.
         self.lowest_sequences: list[tuple[int, int, int]] = []
         #: Called while a batch of a client is validated on another thread. ``None`` to validate at once.
@@ -215,6 +219,7 @@ class MemoryLog:
         may_slice: bool = False,
         with_aborted: bool = False,
     ) -> Fetched:
+        assert self.is_readable.wait(timeout=30), "the test does not let the partition be read"
         limit = self.high_watermark if max_offset is None else max_offset
         self.read_count += 1
         taken, next_offset = b"", start_offset

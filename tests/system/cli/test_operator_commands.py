@@ -258,7 +258,7 @@ def test_quota_is_deleted(run):
         ("groups describe", 2, "no group given: name groups, or add --all"),
         ("groups describe nowhere", 1, "group 'nowhere' does not exist"),
         ("groups delete cli-billing nowhere", 1, "group 'nowhere' does not exist"),
-        ("groups list --state Asleep", 2, "GroupState does not have 'Asleep'"),
+        ("groups list --state Asleep", 2, "GroupState has no member 'Asleep'"),
         ("groups reset g --to-latest", 2, "give either --topic, --all-topics, or --from-file"),
         ("groups reset nowhere --all-topics --to-latest", 1, "has no committed offsets: name the topics"),
         ("groups reset g --topic cli-orders:9 --to-latest", 1, "cli-orders-9 does not exist"),
