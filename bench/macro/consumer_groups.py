@@ -66,6 +66,8 @@ class Doses:
     settle_s: float = 10.0
     measure_s: float = 30.0
     longest_join_s: float = 600.0
+    #: Time between two heartbeats of a member; 5 s is Apache Kafka's default.
+    interval_ms: int = 5_000
     consumers: int = 20
     partitions: int = 64
     #: Seconds of delivery before one more consumer joins.
@@ -73,19 +75,30 @@ class Doses:
     longest_rebalance_s: float = 120.0
 
 
-SMALL = Doses(40, (2,), 2, 0.2, 6.0, 60.0, 2, 6, 0.5, 60.0)
+SMALL = Doses(40, (2,), 2, 0.2, 1.5, 60.0, 500, 2, 6, 0.5, 60.0)
 
 
 @contextlib.contextmanager
-def started(names: list[str]) -> Iterator[list[Side]]:
-    """Start the brokers."""
+def started(names: list[str], interval_ms: int) -> Iterator[list[Side]]:
+    """Start the brokers, whose members send a heartbeat at this interval."""
+    properties = {
+        "group.consumer.heartbeat.interval.ms": str(interval_ms),
+        "group.consumer.min.heartbeat.interval.ms": str(interval_ms),
+    }
     with contextlib.ExitStack() as stack:
         sides = []
         if "embedded" in names:
-            ours = stack.enter_context(EmbeddedBroker(flush="os", group_initial_rebalance_delay_ms=0))
+            ours = stack.enter_context(
+                EmbeddedBroker(
+                    flush="os",
+                    group_initial_rebalance_delay_ms=0,
+                    group_consumer_heartbeat_interval_ms=interval_ms,
+                    group_consumer_min_heartbeat_interval_ms=interval_ms,
+                )
+            )
             sides.append(Side(OURS, ours.bootstrap_servers, ours.pid, 0.0, Sizes()))
         if "kafka" in names:
-            theirs = stack.enter_context(started_in_scratch_folder(to_measure=True))
+            theirs = stack.enter_context(started_in_scratch_folder(properties, to_measure=True))
             sides.append(Side(THEIRS, theirs.bootstrap_servers, theirs.pid, 0.0, Sizes()))
         yield sides
 
@@ -289,7 +302,7 @@ def main() -> int:
         parser.error(f"unknown side {strange[0]}; the sides are {', '.join(SIDES)}")
     doses, rounds = (SMALL, 1) if arguments.small else (Doses(), arguments.rounds)
     now, sha = datetime.now(UTC), run.short_sha()
-    with started(names) as sides:
+    with started(names, doses.interval_ms) as sides:
         rows = [
             row(
                 f"{doses.members:,} members in {groups} group{'s' if groups > 1 else ''}",

@@ -300,11 +300,13 @@ def archive_classes() -> None:
 
 
 @contextlib.contextmanager
-def started_in_scratch_folder(*, to_measure: bool = False) -> Iterator[ApacheKafka]:
+def started_in_scratch_folder(
+    properties: Mapping[str, str] | None = None, *, to_measure: bool = False
+) -> Iterator[ApacheKafka]:
     """Yield an Apache Kafka whose data is deleted at the end of the block."""
     with (
         tempfile.TemporaryDirectory(prefix="apache-kafka-") as folder,
-        ApacheKafka(Path(folder), to_measure=to_measure) as kafka,
+        ApacheKafka(Path(folder), properties, to_measure=to_measure) as kafka,
     ):
         yield kafka
 

@@ -26,7 +26,7 @@ from kafkacore.testing import EmbeddedBroker
 PARTITIONS = 8
 EVENTS = dose(10, 500)
 #: Events of a group that migrates. Each migration needs a new member in the place of each old one.
-MIGRATION_EVENTS = dose(24, 500)
+MIGRATION_EVENTS = dose(12, 500)
 BROKERS = ["Apache Kafka", "our broker"]
 #: A fault planted in a member, and a part of what the checker must report.
 PLANTED = [("no revoke", "was assigned"), ("skip", "processed"), ("commit first", "commits")][: dose(2, 3)]
