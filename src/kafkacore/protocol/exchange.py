@@ -12,10 +12,9 @@ from typing import Final, cast
 
 from kafkacore.errors import IllegalArgumentError, MalformedMessageError, UnsupportedVersionError
 from kafkacore.protocol.generated.api_key import ApiKey
-from kafkacore.protocol.generated.headers import RequestHeader, ResponseHeader
+from kafkacore.protocol.generated.headers import RequestHeader
 from kafkacore.protocol.message import (
     Buffer,
-    Message,
     Request,
     RequestBuilder,
     RequestMessage,
@@ -84,18 +83,14 @@ def _around_correlation_id(api_key: int, version: int, client_id: str | None) ->
 
 def encode_response(response: ResponseMessage, version: int, correlation_id: int) -> list[bytes | memoryview]:
     """Encode a response with its header; raises the errors of :func:`encode_request`."""
-    header = ResponseHeader(correlation_id=correlation_id)
-    header_version = response_header_version(cast(ApiKey, response.API_KEY), version)
-    return _encode(header, header_version, response, version)
-
-
-def _encode(header: Message, header_version: int, body: Message, version: int) -> list[bytes | memoryview]:
     writer = Writer()
     try:
-        header.encode(writer, header_version)
-        body.encode(writer, version)
+        writer.write_int32(correlation_id)
+        if response_header_version(cast(ApiKey, response.API_KEY), version) >= 1:
+            writer.write_unsigned_varint(0)
+        response.encode(writer, version)
     except OverflowError as error:
-        raise IllegalArgumentError(f"{body.NAME} version {version}: {error}") from error
+        raise IllegalArgumentError(f"{response.NAME} version {version}: {error}") from error
     return writer.pieces()
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 from fuzz.harness import Target
 from model.golden_messages import GoldenMessage, golden_messages
 
+from kafkacore.broker.group.consumer._heartbeat import read_heartbeat
 from kafkacore.broker.replica._produce_call import encode_produce, read_produce
 from kafkacore.client.metadata import Metadata
 from kafkacore.errors import KafkaProtocolError, MalformedMessageError
@@ -72,29 +75,44 @@ def read_response(data: bytes) -> None:
         decode_response(memoryview(data)[_WHICH.size :], request_class, version)
 
 
-def read_produce_twice(data: bytes) -> None:
-    """Read a Produce request by the compiled reader and the generated one: both or neither accept it."""
+def read_twice(
+    data: bytes, api_key: ApiKey, read: Callable[[Cursor, int], Any]
+) -> tuple[Any, Any, RequestHeader]:
+    """Read a request by the compiled reader and the generated one: both or neither accept it.
+
+    Returns what the compiled reader and the generated one have read, and the header of the request.
+    """
     header, cursor = decode_request_header(memoryview(data))
-    if header.request_api_key != ApiKey.PRODUCE:
-        return
-    version = header.request_api_version
-    request_class, _ = API_REGISTRY[ApiKey.PRODUCE]
     other = Cursor(data)
     other.position = cursor.position
+    version = header.request_api_version
+    request_class, _ = API_REGISTRY[api_key]
     try:
         expected = request_class.decode(cursor, version)
     except KafkaProtocolError:
         try:
-            read_produce(other, version)
+            read(other, version)
         except MalformedMessageError:
             raise
         raise AssertionError("the compiled reader accepts what the generated one rejects") from None
-    call = read_produce(other, version)
+    return read(other, version), expected, header
+
+
+def read_produce_twice(data: bytes) -> None:
+    call, expected, header = read_twice(data, ApiKey.PRODUCE, read_produce)
     assert call.acks == expected.acks, "acks"
     assert [len(topic.partitions) for topic in call.topics] == [
         len(topic.partition_data) for topic in expected.topic_data
     ], "partitions"
-    encode_produce(call, version, header.correlation_id)
+    encode_produce(call, header.request_api_version, header.correlation_id)
+
+
+def read_heartbeat_twice(data: bytes) -> None:
+    heartbeat, expected, _ = read_twice(data, ApiKey.CONSUMER_GROUP_HEARTBEAT, read_heartbeat)
+    for name in ("group_id", "member_id", "member_epoch", "subscribed_topic_names", "server_assignor"):
+        assert getattr(heartbeat, name) == getattr(expected, name), name
+    counts = [len(partitions) for partitions in (heartbeat.topic_partitions or {}).values()]
+    assert sum(counts) == sum(len(one.partitions) for one in expected.topic_partitions or ()), "partitions"
 
 
 def read_metadata(data: bytes) -> None:
@@ -116,7 +134,10 @@ def read_metadata(data: bytes) -> None:
 def targets() -> list[Target]:
     requests = [request_frame(each) for each in golden() if each.kind == "request"]
     responses = [response_frame(each) for each in golden() if each.kind == "response"]
-    produce = [request_frame(each) for each in golden() if each.kind == "request" and each.api_key == 0]
+    produce, heartbeats = (
+        [request_frame(each) for each in golden() if each.kind == "request" and each.api_key == api_key]
+        for api_key in (ApiKey.PRODUCE, ApiKey.CONSUMER_GROUP_HEARTBEAT)
+    )
     metadata = [
         bytes([each.version]) + response_frame(each)[_WHICH.size :]
         for each in golden()
@@ -126,5 +147,6 @@ def targets() -> list[Target]:
         Target("requests", read_request, requests, head=_REQUEST_HEAD),
         Target("responses", read_response, responses, head=_WHICH.size),
         Target("produce", read_produce_twice, produce, head=_REQUEST_HEAD),
+        Target("heartbeat", read_heartbeat_twice, heartbeats, head=_REQUEST_HEAD),
         Target("metadata", read_metadata, metadata, head=1),
     ]

@@ -11,8 +11,9 @@ from uuid import UUID
 from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.config.group_limits import GroupLimits
 from kafkacore.broker.group.classic_group import ClassicGroup
+from kafkacore.broker.group.consumer._heartbeat import ConsumerHeartbeat
 from kafkacore.broker.group.consumer.consumer_group import ConsumerGroup
-from kafkacore.broker.group.consumer.heartbeats import ConsumerHeartbeat, HeartbeatResult
+from kafkacore.broker.group.consumer.heartbeats import HeartbeatResult
 from kafkacore.broker.group.group_coordinator import GroupCoordinator, Leaving, Syncing
 from kafkacore.broker.group.joining import Joining
 from kafkacore.broker.group.member import JoinResult, MemberProtocol, SyncResult
@@ -353,11 +354,13 @@ class GroupHarness:
             client_id=client_id,
             client_host="/127.0.0.1",
             version=version,
-            may_describe=may_describe,
         )
         try:
             self.coordinator.consumer_heartbeat(
-                heartbeat, node_id, lambda code, result: answer.give(Heartbeat(code, result))
+                heartbeat,
+                node_id,
+                may_describe,
+                lambda code, result: answer.give(Heartbeat(code, result)),
             )
         except BrokerResponseError as error:
             answer.give(Heartbeat(error.errno, HeartbeatResult(member_id, member_epoch), str(error)))

@@ -20,10 +20,11 @@ from kafkacore.broker.config.group_limits import (
 from kafkacore.broker.coordinator.interfaces import CoordinatorRecord
 from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.group.classic_group import ClassicGroup, GroupState
+from kafkacore.broker.group.consumer._heartbeat import ConsumerHeartbeat
 from kafkacore.broker.group.consumer.classic_members import ClassicMembers
 from kafkacore.broker.group.consumer.consumer_group import ConsumerGroup, GroupChange
 from kafkacore.broker.group.consumer.group_topics import GroupTopics
-from kafkacore.broker.group.consumer.heartbeats import ConsumerHeartbeat, ConsumerHeartbeats, OnHeartbeat
+from kafkacore.broker.group.consumer.heartbeats import ConsumerHeartbeats, OnHeartbeat
 from kafkacore.broker.group.consumer.member_updates import MemberUpdates
 from kafkacore.broker.group.consumer.migration import Migration
 from kafkacore.broker.group.consumer.regular_expressions import RegularExpressions
@@ -171,9 +172,15 @@ class GroupCoordinator:
         """Whether clients may use the consumer protocol (KIP-848)."""
         return self._allows_consumer_protocol and self._features.group_version >= MIN_GROUP_VERSION
 
-    def consumer_heartbeat(self, heartbeat: ConsumerHeartbeat, node_id: int, on_done: OnHeartbeat) -> None:
+    def consumer_heartbeat(
+        self,
+        heartbeat: ConsumerHeartbeat,
+        node_id: int,
+        may_describe: Callable[[str], bool],
+        on_done: OnHeartbeat,
+    ) -> None:
         """Handle a ConsumerGroupHeartbeat, as :meth:`ConsumerHeartbeats.heartbeat` does."""
-        self._consumer_heartbeats.heartbeat(heartbeat, node_id, on_done)
+        self._consumer_heartbeats.heartbeat(heartbeat, node_id, may_describe, on_done)
 
     # ---- Joining --------------------------------------------------------------------------------------
 

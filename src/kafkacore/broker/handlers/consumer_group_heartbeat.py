@@ -5,11 +5,9 @@ Versions 0 to 1. From version 1 on, a member generates its own id, and can subsc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from uuid import UUID
-
 from kafkacore.broker.error_answer import error_code, error_message
-from kafkacore.broker.group.consumer.heartbeats import ConsumerHeartbeat, HeartbeatResult
+from kafkacore.broker.group.consumer._heartbeat import ConsumerHeartbeat, encode_heartbeat, read_heartbeat
+from kafkacore.broker.group.consumer.heartbeats import HeartbeatResult
 from kafkacore.broker.handlers.services import (
     ANSWERED_LATER,
     AnsweredLater,
@@ -25,13 +23,12 @@ from kafkacore.protocol.generated.consumer_group_heartbeat import (
 )
 from kafkacore.structs import ACLOperation, ResourceType
 
-_Owned = ConsumerGroupHeartbeatRequest.TopicPartitions
 _Assignment = ConsumerGroupHeartbeatResponse.Assignment
 _Partitions = ConsumerGroupHeartbeatResponse.TopicPartitions
 
 
 def handle(
-    request: Request[ConsumerGroupHeartbeatRequest], services: GroupServices
+    request: Request[ConsumerHeartbeat], services: GroupServices
 ) -> ConsumerGroupHeartbeatResponse | AnsweredLater:
     if not services.groups.serves_consumer_groups:
         return ConsumerGroupHeartbeatResponse(error_code=UnsupportedVersionError.errno)
@@ -49,25 +46,13 @@ def handle(
             described = allowed_names(request, services, ACLOperation.DESCRIBE, ResourceType.TOPIC, names)
             if len(described) < len(set(names)):
                 raise TopicAuthorizationFailedError
-        owned = message.topic_partitions
-        heartbeat = ConsumerHeartbeat(
-            group_id=message.group_id,
-            member_id=message.member_id,
-            member_epoch=message.member_epoch,
-            instance_id=message.instance_id,
-            rack_id=message.rack_id,
-            rebalance_timeout_ms=message.rebalance_timeout_ms,
-            subscribed_topic_names=names,
-            subscribed_topic_regex=message.subscribed_topic_regex,
-            server_assignor=message.server_assignor,
-            topic_partitions=None if owned is None else _by_topic(owned),
-            client_id=request.client_id or "",
-            client_host=f"/{request.context.host}",
-            version=request.version,
-            may_describe=may_describe,
-        )
+        message.client_id = request.client_id or ""
+        message.client_host = f"/{request.context.host}"
         services.groups.consumer_heartbeat(
-            heartbeat, request.node_id, lambda code, result: request.respond(_response(code, result))
+            message,
+            request.node_id,
+            may_describe,
+            lambda code, result: request.respond(_response(code, result)),
         )
     except AuthorizationError as error:
         return ConsumerGroupHeartbeatResponse(error_code=error.errno)
@@ -76,14 +61,6 @@ def handle(
             error_code=error_code(error), error_message=error_message(error)
         )
     return ANSWERED_LATER
-
-
-def _by_topic(owned: Sequence[_Owned]) -> dict[UUID, list[int]]:
-    """Return the partitions by topic id. A request may contain a topic more than once."""
-    partitions: dict[UUID, list[int]] = {}
-    for one in owned:
-        partitions.setdefault(one.topic_id, []).extend(one.partitions)
-    return partitions
 
 
 def _response(code: int, result: HeartbeatResult) -> ConsumerGroupHeartbeatResponse:
@@ -105,4 +82,4 @@ def _response(code: int, result: HeartbeatResult) -> ConsumerGroupHeartbeatRespo
     )
 
 
-HANDLER = ApiHandler(ConsumerGroupHeartbeatRequest, 0, 1, handle)
+HANDLER = ApiHandler(ConsumerGroupHeartbeatRequest, 0, 1, handle, read_heartbeat, encode_heartbeat)

@@ -29,6 +29,8 @@ LEAVE_EPOCH: Final = -1
 #: Epoch of a request with which a static member leaves temporarily. The group keeps the partitions for the
 #: next member that joins with the same group instance id.
 STATIC_LEAVE_EPOCH: Final = -2
+#: Rebalance timeout in a request that does not change the timeout.
+UNCHANGED_TIMEOUT: Final = -1
 
 
 class MemberState(IntEnum):

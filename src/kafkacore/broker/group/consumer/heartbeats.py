@@ -7,23 +7,24 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafkacore.broker.config.group_limits import consumer_assignors
 from kafkacore.broker.coordinator.interfaces import CoordinatorRecord
 from kafkacore.broker.group import records
+from kafkacore.broker.group.consumer._heartbeat import ConsumerHeartbeat
 from kafkacore.broker.group.consumer.consumer_group import ConsumerGroup
 from kafkacore.broker.group.consumer.consumer_member import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
     NO_PARTITIONS,
     STATIC_LEAVE_EPOCH,
+    UNCHANGED_TIMEOUT,
     ConsumerGroupMember,
     OwnedPartitions,
 )
 from kafkacore.broker.group.consumer.member_records import partitions_record
-from kafkacore.broker.group.consumer.reconciliation import ReportedPartitions
 from kafkacore.broker.group.consumer.removal import removal_of_members
 from kafkacore.broker.group.consumer.sessions import Deadline
 from kafkacore.broker.log_lines import NameLogger
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from kafkacore.broker.config.group_limits import GroupLimits
     from kafkacore.broker.group.consumer.member_updates import MemberUpdates
     from kafkacore.broker.group.consumer.migration import Migration
+    from kafkacore.broker.group.consumer.reconciliation import ReportedPartitions
     from kafkacore.broker.group.consumer.sessions import Sessions
     from kafkacore.broker.group.consumer.target_assignments import TargetAssignments
     from kafkacore.broker.group.interfaces import CoordinatorLog
@@ -50,60 +52,10 @@ if TYPE_CHECKING:
 
 logger = NameLogger(__name__)
 
-#: Value of ``rebalance_timeout_ms`` in a heartbeat that does not change the timeout.
-UNCHANGED_TIMEOUT = -1
 #: Milliseconds before the broker retries the removal of a member if its records could not be written.
 RETRY_MS = 1_000
 #: First version in which a member generates its own id.
 FIRST_VERSION_WITH_OWN_ID = 1
-
-
-# Creating a frozen dataclass takes several times as long.
-@dataclass(kw_only=True, slots=True)
-class ConsumerHeartbeat:
-    """The fields of a ConsumerGroupHeartbeat. A field that has not changed is ``None`` or -1.
-
-    Parameters
-    ----------
-    topic_partitions:
-        Partitions that the member owns, by topic id.
-    client_id, client_host:
-        Id and address of the client, as in :class:`ConsumerGroupMember`.
-    version:
-        Version of the request.
-    may_describe:
-        Returns whether the client may describe a topic. Other topics do not match the member's regular
-        expression.
-    """
-
-    group_id: str
-    member_id: str
-    member_epoch: int
-    instance_id: str | None
-    rack_id: str | None
-    rebalance_timeout_ms: int
-    subscribed_topic_names: Sequence[str] | None
-    subscribed_topic_regex: str | None
-    server_assignor: str | None
-    topic_partitions: ReportedPartitions | None
-    client_id: str
-    client_host: str
-    version: int
-    may_describe: Callable[[str], bool]
-
-    @property
-    def joins(self) -> bool:
-        return self.member_epoch == JOIN_EPOCH
-
-    @property
-    def is_full(self) -> bool:
-        """Whether the heartbeat contains all fields. The response must then contain the assignment."""
-        has_subscription = self.subscribed_topic_names is not None or self.subscribed_topic_regex is not None
-        return (
-            self.topic_partitions is not None
-            and self.rebalance_timeout_ms != UNCHANGED_TIMEOUT
-            and has_subscription
-        )
 
 
 class HeartbeatResult(NamedTuple):
@@ -169,8 +121,26 @@ class ConsumerHeartbeats:
         self._clock = clock
         sessions.on_missed = self._deadline_missed
 
-    def heartbeat(self, heartbeat: ConsumerHeartbeat, node_id: int, on_done: OnHeartbeat) -> None:
-        """Handle a heartbeat that a node has received. ``on_done`` is called when the effect is durable.
+    def heartbeat(
+        self,
+        heartbeat: ConsumerHeartbeat,
+        node_id: int,
+        may_describe: Callable[[str], bool],
+        on_done: OnHeartbeat,
+    ) -> None:
+        """Handle a heartbeat that a node has received.
+
+        Parameters
+        ----------
+        heartbeat:
+            The heartbeat.
+        node_id:
+            Node that received the heartbeat.
+        may_describe:
+            Returns whether the client may describe a topic. Other topics do not match the member's regular
+            expression.
+        on_done:
+            Called when the effect of the heartbeat is durable.
 
         Raises
         ------
@@ -183,7 +153,7 @@ class ConsumerHeartbeats:
         if heartbeat.member_epoch in (LEAVE_EPOCH, STATIC_LEAVE_EPOCH):
             self._leave(heartbeat, on_done)
         else:
-            self._stay(heartbeat, on_done)
+            self._stay(heartbeat, may_describe, on_done)
 
     def _validate(self, heartbeat: ConsumerHeartbeat) -> None:
         epoch = heartbeat.member_epoch
@@ -219,8 +189,16 @@ class ConsumerHeartbeats:
 
     # ---- Staying in the group -------------------------------------------------------------------------
 
-    def _stay(self, heartbeat: ConsumerHeartbeat, on_done: OnHeartbeat) -> None:
+    def _stay(
+        self, heartbeat: ConsumerHeartbeat, may_describe: Callable[[str], bool], on_done: OnHeartbeat
+    ) -> None:
         group_id = heartbeat.group_id
+        if heartbeat.is_plain and (steady := self._steady_member(heartbeat)) is not None:
+            self._begin_session(group_id, steady.member_id)
+            interval_ms = self._limits.heartbeat_interval_ms(group_id)
+            result = HeartbeatResult(steady.member_id, steady.member_epoch, interval_ms)
+            self._log.when_safe(group_id, lambda code: on_done(code, result))
+            return
         batch: list[CoordinatorRecord] = []
         group = self._group(heartbeat, batch)
         group.check_room(heartbeat.member_id, self._config.group_consumer_max_size)
@@ -230,20 +208,7 @@ class ConsumerHeartbeats:
             self._sessions.end(group_id, member.member_id, Deadline.JOIN)
             self._sessions.end(group_id, member.member_id, Deadline.SYNC)
         updated = _updated(member, heartbeat)
-        if before is updated and not batch and self._updates.is_steady(group, member):
-            self._begin_session(group_id, member.member_id)
-            interval_ms = self._limits.heartbeat_interval_ms(group_id)
-            result = HeartbeatResult(member.member_id, member.member_epoch, interval_ms)
-            self._log.when_safe(group_id, lambda code: on_done(code, result))
-            return
-        update = self._updates.update(
-            group,
-            before,
-            member,
-            updated,
-            heartbeat.topic_partitions,
-            batch,
-        )
+        update = self._updates.update(group, before, member, updated, heartbeat.topic_partitions, batch)
         now = update.member
         self._begin_session(group_id, now.member_id)
         has_new_partitions = now.assigned is not member.assigned and now.assigned != member.assigned
@@ -264,7 +229,24 @@ class ConsumerHeartbeats:
                 self._log.append(group_id, batch, delayed_responses.later(lambda code: on_done(code, result)))
                 self._updates.written(group, update)
         if now.subscribed_topic_regex:
-            self._match_expression(group_id, now.member_id, heartbeat.may_describe)
+            self._match_expression(group_id, now.member_id, may_describe)
+
+    def _steady_member(self, heartbeat: ConsumerHeartbeat) -> ConsumerGroupMember | None:
+        """Return the member that sends a plain heartbeat, if the heartbeat changes nothing."""
+        group = self._registry.consumer_group(heartbeat.group_id)
+        member = None if group is None else group.get(heartbeat.member_id)
+        if (
+            group is not None
+            and member is not None
+            and member.member_epoch == heartbeat.member_epoch
+            and heartbeat.instance_id in (None, member.instance_id)
+            and member.client_id == heartbeat.client_id
+            and member.client_host == heartbeat.client_host
+            and member.classic is None
+            and self._updates.is_steady(group, member)
+        ):
+            return member
+        return None
 
     def _match_expression(self, group_id: str, member_id: str, may_describe: Callable[[str], bool]) -> None:
         """Match the regular expression of a member if that is due. The next heartbeat uses the result."""

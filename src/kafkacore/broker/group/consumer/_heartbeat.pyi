@@ -1,0 +1,50 @@
+from collections.abc import Collection, Mapping, Sequence
+from typing import final
+from uuid import UUID
+
+from kafkacore.protocol.generated.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
+from kafkacore.wire import Cursor
+
+@final
+class ConsumerHeartbeat:
+    group_id: str
+    member_id: str
+    member_epoch: int
+    instance_id: str | None
+    rack_id: str | None
+    rebalance_timeout_ms: int
+    subscribed_topic_names: Sequence[str] | None
+    subscribed_topic_regex: str | None
+    server_assignor: str | None
+    topic_partitions: Mapping[UUID, Collection[int]] | None
+    client_id: str
+    client_host: str
+    version: int
+    def __init__(
+        self,
+        *,
+        group_id: str,
+        member_id: str,
+        member_epoch: int,
+        instance_id: str | None,
+        rack_id: str | None,
+        rebalance_timeout_ms: int,
+        subscribed_topic_names: Sequence[str] | None,
+        subscribed_topic_regex: str | None,
+        server_assignor: str | None,
+        topic_partitions: Mapping[UUID, Collection[int]] | None,
+        client_id: str,
+        client_host: str,
+        version: int,
+    ) -> None: ...
+    @property
+    def joins(self) -> bool: ...
+    @property
+    def is_full(self) -> bool: ...
+    @property
+    def is_plain(self) -> bool: ...
+
+def read_heartbeat(cursor: Cursor, version: int) -> ConsumerHeartbeat: ...
+def encode_heartbeat(
+    response: ConsumerGroupHeartbeatResponse, version: int, correlation_id: int
+) -> list[bytes | memoryview]: ...
