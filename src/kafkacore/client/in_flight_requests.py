@@ -80,13 +80,13 @@ class InFlightRequests:
         """Return whether a node has fewer than the maximum number of requests in flight."""
         return self.count(node_id) < self._max_in_flight
 
-    @property
-    def needs_completed_sends(self) -> bool:
-        """Whether a poll must return when a request is written.
+    def needs_completed_sends(self, *, has_unsent: bool) -> bool:
+        """Return whether a poll must return when a request is written.
 
-        A poll must return if the request expects no response, or if its node can then accept another request.
+        A poll must return if the request expects no response, or if the client has unsent requests and the
+        node can then accept another one.
         """
-        return self.unanswered_count > 0 or self._open_count > 0
+        return self.unanswered_count > 0 or (has_unsent and self._open_count > 0)
 
     def can_send_more(self, node_id: int) -> bool:
         """Return whether the last request is completely written and the node is below the limit."""

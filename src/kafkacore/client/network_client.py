@@ -416,7 +416,7 @@ class NetworkClient:
 
     # ---- Polling -------------------------------------------------------------------------------------------
 
-    def poll(self, timeout_ms: float, now_ms: float) -> list[ClientResponse]:
+    def poll(self, timeout_ms: float, now_ms: float, *, has_unsent: bool = True) -> list[ClientResponse]:
         """Do pending I/O, refresh the metadata, and complete requests.
 
         Parameters
@@ -425,6 +425,9 @@ class NetworkClient:
             Maximum wait for I/O, in milliseconds.
         now_ms:
             Current time of this client's clock, in milliseconds.
+        has_unsent:
+            Whether the caller has requests that it could not send yet. The poll then also returns when a
+            request is written and its node can accept another one.
 
         Returns
         -------
@@ -440,7 +443,7 @@ class NetworkClient:
             return self._complete_aborted()
         metadata_ms = self.updater.maybe_update(now_ms)
         timeout_ms = min(timeout_ms, metadata_ms, self._next_deadline_ms(now_ms))
-        self.selector.poll(timeout_ms, self.in_flight.needs_completed_sends)
+        self.selector.poll(timeout_ms, self.in_flight.needs_completed_sends(has_unsent=has_unsent))
         self._handle_results()
         self._handled = self.selector.completed_receives
         # Callbacks and metadata updates may have aborted requests, so return the responses of these requests

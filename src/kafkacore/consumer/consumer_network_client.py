@@ -301,7 +301,7 @@ class ConsumerNetworkClient:
             if self._wakeup and self._wakeup_enabled and not disable_wakeup:
                 timeout_ms = 0.0
         # This poll calls the callbacks of the responses, which add futures to the pending completions.
-        self.client.poll(timeout_ms, now_ms)
+        self.client.poll(timeout_ms, now_ms, has_unsent=any(self._unsent.values()))
         now_ms = self.clock.monotonic_ms()
         self._check_disconnects(now_ms)
         if not disable_wakeup:

@@ -116,7 +116,7 @@ class Sender:
         if self._idempotence is not None:
             timeout_ms = min(timeout_ms, self._idempotence.next_turn_ms(now_ms))
         self._accumulator.sender_wakeup.sender_sleeps(now_ms + timeout_ms, self._busy_nodes)
-        self._client.poll(timeout_ms, now_ms)
+        self._client.poll(timeout_ms, now_ms, has_unsent=bool(self._accumulator.active))
 
     @property
     def has_work(self) -> bool:
@@ -187,7 +187,7 @@ class Sender:
         self._busy_nodes = [
             node_id for node_id in wanted if not self._client.is_below_in_flight_limit(node_id)
         ]
-        if has_drained and len(self._busy_nodes) < len(wanted):
+        if has_drained and self._accumulator.active and len(self._busy_nodes) < len(wanted):
             # There may be more batches for a node that is not busy, so do not wait.
             return 0.0
         return max(min(ready.next_check_delay_ms, not_ready_ms, outcomes.next_expiry_ms() - now_ms), 0.0)

@@ -306,7 +306,7 @@ class ModelNetwork:
     def wakeup(self):
         self.woken += 1
 
-    def poll(self, timeout_ms, now_ms):
+    def poll(self, timeout_ms, now_ms, *, has_unsent=True):
         self.polls.append(timeout_ms)
         if self.metadata.is_update_due():
             before = self.metadata.update_version

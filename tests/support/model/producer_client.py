@@ -133,7 +133,7 @@ class HandClient:
         if not request.expect_response:
             self.end(request)
 
-    def poll(self, timeout_ms: float, now_ms: float) -> list[ClientResponse]:
+    def poll(self, timeout_ms: float, now_ms: float, *, has_unsent: bool = True) -> list[ClientResponse]:
         self.polls.append(timeout_ms)
         ended, self.ended = self.ended, []
         for response in ended:

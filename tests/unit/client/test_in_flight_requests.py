@@ -123,27 +123,28 @@ def test_requests_follow_their_connection_to_its_new_name(requests: Requests) ->
     assert requests.in_flight.clear(4) == sent
 
 
-def test_a_written_request_matters_while_its_node_takes_another(requests: Requests) -> None:
-    assert not requests.in_flight.needs_completed_sends
+def test_a_written_request_matters_to_unsent_ones_while_its_node_takes_another(requests: Requests) -> None:
+    assert not requests.in_flight.needs_completed_sends(has_unsent=True)
     for is_below_limit in (True, True, False):
         requests.add(0)
         assert requests.in_flight.is_below_limit(0) == is_below_limit
-        assert requests.in_flight.needs_completed_sends == is_below_limit
+        assert requests.in_flight.needs_completed_sends(has_unsent=True) == is_below_limit
+        assert not requests.in_flight.needs_completed_sends(has_unsent=False)
     requests.add(1)
-    assert requests.in_flight.needs_completed_sends
+    assert requests.in_flight.needs_completed_sends(has_unsent=True)
     requests.in_flight.complete_next(1)
-    assert not requests.in_flight.needs_completed_sends
+    assert not requests.in_flight.needs_completed_sends(has_unsent=True)
     requests.in_flight.complete_last_sent(0)
-    assert requests.in_flight.needs_completed_sends
+    assert requests.in_flight.needs_completed_sends(has_unsent=True)
     requests.in_flight.clear(0)
-    assert not requests.in_flight.needs_completed_sends
+    assert not requests.in_flight.needs_completed_sends(has_unsent=True)
 
 
 def test_clearing_a_full_node_leaves_the_others_as_they_were(requests: Requests) -> None:
     for node_id in (0, 0, 0, 0, 1):
         requests.add(node_id)
     requests.in_flight.clear(0)
-    assert requests.in_flight.needs_completed_sends
+    assert requests.in_flight.needs_completed_sends(has_unsent=True)
     assert requests.in_flight.is_below_limit(0)
 
 
@@ -153,4 +154,4 @@ def test_a_written_request_without_an_answer_matters_always(requests: Requests) 
     requests.in_flight.clear(0)
     request = ClientRequest(0, ListOffsetsRequest(), 9, 0.0, request_timeout_ms=1000.0, expect_response=False)
     requests.in_flight.add(request)
-    assert requests.in_flight.needs_completed_sends
+    assert requests.in_flight.needs_completed_sends(has_unsent=False)

@@ -144,10 +144,10 @@ def test_interrupted_poll_leaves_it_usable_and_loses_nothing(make_consumer, monk
     poll = consumer.network.poll
     times = iter([False, False, True])
 
-    def interrupted(timeout_ms, now_ms):
+    def interrupted(*arguments, **how):
         if next(times, False):
             raise KeyboardInterrupt
-        return poll(timeout_ms, now_ms)
+        return poll(*arguments, **how)
 
     monkeypatch.setattr(consumer.network, "poll", interrupted)
     assert consumer.poll(0) == {}

@@ -151,11 +151,11 @@ class _OnPoll:
     def __init__(self, consumer):
         self.consumer, self.poll = consumer, consumer.network.poll
 
-    def __call__(self, *arguments):
+    def __call__(self, *arguments, **how):
         task, self.consumer.network.on_poll = self.consumer.network.on_poll, None
         if task is not None:
             task()
-        return self.poll(*arguments)
+        return self.poll(*arguments, **how)
 
 
 @pytest.mark.parametrize(
