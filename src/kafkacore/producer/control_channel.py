@@ -45,6 +45,8 @@ class ControlChannel:
         self._backoff = backoff
         self._request_timeout_ms = request_timeout_ms
         self._in_flight: ControlRequest | None = None
+        #: Whether the last turn could not send the manager's next request yet.
+        self.has_unsent = False
 
     @property
     def is_busy(self) -> bool:
@@ -59,6 +61,7 @@ class ControlChannel:
         float
             Milliseconds until the next call is due; infinity if only a network event requires another call.
         """
+        self.has_unsent = False
         if self._in_flight is not None:
             return math.inf
         request = self.manager.next_request(now_ms)
@@ -68,11 +71,15 @@ class ControlChannel:
             request.not_before_ms = now_ms + self._backoff_ms(request)
         wait_ms = 0.0 if request.not_before_ms is None else request.not_before_ms - now_ms
         if wait_ms > 0:
-            self.manager.requeue(request)
+            self._put_back(request)
             return wait_ms
         if request.coordinator is None:
             return self._send_to_any(request, now_ms)
         return self._send_to_coordinator(request, request.coordinator, now_ms)
+
+    def _put_back(self, request: ControlRequest) -> None:
+        self.has_unsent = True
+        self.manager.requeue(request)
 
     def _backoff_ms(self, request: ControlRequest) -> float:
         if request.backoff_ms is not None:
@@ -82,10 +89,10 @@ class ControlChannel:
     def _send_to_any(self, request: ControlRequest, now_ms: float) -> float:
         node = self._client.least_loaded_node(now_ms)
         if node is None:
-            self.manager.requeue(request)
+            self._put_back(request)
             return self._backoff.backoff_ms(0)
         if not self._client.ready(node, now_ms):
-            self.manager.requeue(request)
+            self._put_back(request)
             return self._client.poll_delay_ms(node, now_ms)
         self._send(request, node, now_ms)
         return math.inf
@@ -100,7 +107,7 @@ class ControlChannel:
                 request.mark_retry()
                 self.manager.lookup_coordinator(request)
                 return 0.0
-            self.manager.requeue(request)
+            self._put_back(request)
             return self._client.poll_delay_ms(node, now_ms)
         self._send(request, node, now_ms)
         return math.inf

@@ -87,6 +87,8 @@ class HandClient:
         #: Nodes that no request may be sent to now → how long that is known to last.
         self.unready: dict[int, float] = {}
         self.polls: list[float] = []
+        #: The last poll's argument of this name.
+        self.has_unsent = False
         self.wakeups = 0
         self.is_closed = False
         #: Those of the requests that carry no records.
@@ -135,6 +137,7 @@ class HandClient:
 
     def poll(self, timeout_ms: float, now_ms: float, *, has_unsent: bool = True) -> list[ClientResponse]:
         self.polls.append(timeout_ms)
+        self.has_unsent = has_unsent
         ended, self.ended = self.ended, []
         for response in ended:
             response.on_complete()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
+from model.producer_cluster import NODES
 from model.producer_harness import BUFFER_MEMORY, given_id, outcome, possibly_persisted
 from model.producer_harness import SenderHarness as Harness
 
@@ -44,6 +47,17 @@ def test_records_wait_for_the_identity_and_then_go_with_it() -> None:
     harness.client.respond(base_offset=5)
     harness.run()
     assert outcome(future) == 5
+
+
+def test_a_poll_returns_when_the_request_for_the_identity_can_be_sent() -> None:
+    harness = make_harness()
+    harness.client.unready = dict.fromkeys(NODES, math.inf)
+    harness.run()
+    assert harness.client.has_unsent
+    harness.client.unready.clear()
+    harness.run()
+    assert len(harness.client.asked) == 1
+    assert not harness.client.has_unsent
 
 
 def test_records_expire_while_no_identity_is_given() -> None:

@@ -41,6 +41,19 @@ def test_acknowledged_records_have_consecutive_offsets_and_their_memory_is_free(
     assert not harness.sender.has_work
 
 
+def test_sender_waits_for_the_answer_if_nothing_else_is_to_be_sent() -> None:
+    harness = Harness(linger_ms=0.0)
+    harness.send(b"a")
+    harness.run()
+    assert len(harness.client.sent) == 1
+    assert harness.client.polls[0] > 1000
+    assert not harness.client.has_unsent
+    harness.client.unready[1] = 50.0
+    harness.send(b"b")
+    harness.run()
+    assert harness.client.has_unsent
+
+
 def test_sender_waits_for_an_answer_where_no_further_request_may_go() -> None:
     harness = Harness(max_in_flight=2, linger_ms=50.0, batch_size=0)
     values = [letter * 1000 for letter in (b"a", b"b", b"c", b"d")]
