@@ -130,12 +130,13 @@ class ApiVersions:
 
     def __init__(self) -> None:
         self.on_first: Callable[[tuple[int, ...]], None] | None = None
-        self._by_node: dict[int, NodeApiVersions] = {}
+        #: Versions of the brokers, by node id.
+        self.by_node: dict[int, NodeApiVersions] = {}
         self.finalized_features: Mapping[str, int] = {}
         self._finalized_features_epoch = -1
 
     def update(self, node_id: int, versions: NodeApiVersions) -> None:
-        self._by_node[node_id] = versions
+        self.by_node[node_id] = versions
         if self.on_first is not None:
             on_first, self.on_first = self.on_first, None
             on_first(versions.broker_version)
@@ -144,12 +145,12 @@ class ApiVersions:
             self.finalized_features = versions.finalized_features
 
     def remove(self, node_id: int) -> None:
-        self._by_node.pop(node_id, None)
+        self.by_node.pop(node_id, None)
 
     def get(self, node_id: int) -> NodeApiVersions | None:
-        return self._by_node.get(node_id)
+        return self.by_node.get(node_id)
 
     def rename(self, node_id: int, new_node_id: int) -> None:
-        versions = self._by_node.pop(node_id, None)
+        versions = self.by_node.pop(node_id, None)
         if versions is not None:
-            self._by_node[new_node_id] = versions
+            self.by_node[new_node_id] = versions

@@ -94,6 +94,10 @@ class ClusterConnectionStates:
         #: these connections.
         self._preparing: set[int] = set()
 
+    def connection(self, node_id: int) -> NodeConnection | None:
+        """Return the state of the connection to a node, or ``None`` if there was none yet."""
+        return self._nodes.get(node_id)
+
     # ---- Transitions ---------------------------------------------------------------------------------------
 
     def connecting(self, node_id: int, now_ms: float, host: str, port: int) -> None:

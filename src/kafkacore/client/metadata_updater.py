@@ -9,9 +9,9 @@ import logging
 import math
 from typing import Any, Protocol
 
+from kafkacore.client._client_request import ClientRequest
 from kafkacore.client.metadata import Metadata, MetadataRequestAndVersion
 from kafkacore.client.metadata_merge import nodes_in
-from kafkacore.client.requests import ClientRequest
 from kafkacore.errors import KafkaError, RebootstrapRequiredError, for_code
 from kafkacore.protocol import RequestMessage
 from kafkacore.protocol.generated.metadata import MetadataResponse

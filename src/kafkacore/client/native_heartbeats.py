@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, MutableSequence
 from typing import TYPE_CHECKING
 
-from kafkacore.client.requests import HEARTBEAT_CORRELATION_IDS, ClientRequest, ClientResponse
+from kafkacore.client._client_request import ClientRequest
+from kafkacore.client.requests import HEARTBEAT_CORRELATION_IDS, ClientResponse, Completion
 from kafkacore.network import NativeHeartbeat, NetworkReceive
 from kafkacore.protocol import decode_response, encode_request
 from kafkacore.protocol.generated.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -97,7 +98,7 @@ class NativeHeartbeats:
         node_id: int,
         receive: NetworkReceive,
         now_ms: float,
-        responses: MutableSequence[ClientResponse],
+        responses: MutableSequence[Completion],
     ) -> ClientResponse | None:
         """Decode a received frame if it is the response to a heartbeat.
 
@@ -126,7 +127,7 @@ class NativeHeartbeats:
             responses.append(response)
         return response
 
-    def disconnected(self, node_id: int, now_ms: float, responses: MutableSequence[ClientResponse]) -> None:
+    def disconnected(self, node_id: int, now_ms: float, responses: MutableSequence[Completion]) -> None:
         """Report a closed connection to the callback of its heartbeat.
 
         The selector has already detached the heartbeat from the connection.

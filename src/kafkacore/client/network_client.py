@@ -13,18 +13,19 @@ from collections.abc import Callable, MutableSequence
 from typing import Any
 
 from kafkacore.client import response_handling
+from kafkacore.client._client_request import ClientRequest
+from kafkacore.client._in_flight_requests import InFlightRequests
 from kafkacore.client.addresses import Resolver, is_same_endpoint, resolve_host
 from kafkacore.client.api_versions import ApiVersions, api_versions_request
 from kafkacore.client.client_metrics import ClientMetrics
 from kafkacore.client.connection_errors import ConnectionErrors
 from kafkacore.client.connection_states import ClusterConnectionStates
 from kafkacore.client.exponential_backoff import ExponentialBackoff
-from kafkacore.client.in_flight_requests import InFlightRequests
 from kafkacore.client.metadata import Metadata
 from kafkacore.client.metadata_updater import MetadataUpdater
 from kafkacore.client.native_heartbeats import HeartbeatMessage, NativeHeartbeats
 from kafkacore.client.proxy import Proxy
-from kafkacore.client.requests import ClientRequest, ClientResponse, CorrelationIds
+from kafkacore.client.requests import ClientResponse, Completion, CorrelationIds
 from kafkacore.clock import Clock
 from kafkacore.errors import AuthenticationFailedError, IllegalStateError, KafkaError, UnsupportedVersionError
 from kafkacore.network import ChannelBuilder, NativeHeartbeat, NetworkSend, Selectable
@@ -129,7 +130,7 @@ class NetworkClient:
         self.wanted_api_versions: dict[int, int] = {}
         #: Responses whose callbacks have not been called. If a request fails outside of poll(), its response
         #: waits here for the next poll.
-        self._aborted: deque[ClientResponse] = deque()
+        self._aborted: deque[Completion] = deque()
         #: Node id → the selector's id of the node's connection, and the selector's id → node id.
         self._connection_ids: dict[int, str] = {}
         self._node_ids: dict[str, int] = {}
@@ -293,6 +294,10 @@ class NetworkClient:
 
     # ---- Requests ------------------------------------------------------------------------------------------
 
+    def next_correlation_id(self) -> int:
+        """Return the correlation id of a new request. Any thread may call this."""
+        return self._correlation_ids.next()
+
     def new_client_request(
         self,
         node_id: int,
@@ -359,7 +364,11 @@ class NetworkClient:
         request.sent_ms = now_ms
         self.in_flight.add(request)
         self.selector.send(request.send)
-        if self.metrics is not None:
+        self.count_sent(request, now_ms)
+
+    def count_sent(self, request: ClientRequest, now_ms: float) -> None:
+        """Count a request in the metrics."""
+        if self.metrics is not None and request.send is not None:
             self.metrics.requests.request_sent(request.node_id, request.send.size_in_bytes, now_ms)
 
     def begin_heartbeats(
@@ -416,7 +425,7 @@ class NetworkClient:
 
     # ---- Polling -------------------------------------------------------------------------------------------
 
-    def poll(self, timeout_ms: float, now_ms: float, *, has_unsent: bool = True) -> list[ClientResponse]:
+    def poll(self, timeout_ms: float, now_ms: float, *, has_unsent: bool = True) -> list[Completion]:
         """Do pending I/O, refresh the metadata, and complete requests.
 
         Parameters
@@ -431,8 +440,8 @@ class NetworkClient:
 
         Returns
         -------
-        list of ClientResponse
-            Responses to the requests that are completed. Their callbacks have been called.
+        list of Completion
+            Results of the requests that are completed. Their callbacks have been called.
         """
         self._check_open()
         if self._is_handling:
@@ -469,7 +478,7 @@ class NetworkClient:
         if self.selector.completed_receives or self.selector.disconnected or self.selector.connected:
             self._handled = self.selector.completed_receives
 
-    def _complete_aborted(self) -> list[ClientResponse]:
+    def _complete_aborted(self) -> list[Completion]:
         if not self._aborted:
             return []
         completed = []
@@ -504,7 +513,7 @@ class NetworkClient:
         self,
         node_id: int,
         now_ms: float,
-        responses: MutableSequence[ClientResponse],
+        responses: MutableSequence[Completion],
         *,
         timed_out: bool = False,
         error: KafkaError | None = None,

@@ -1,13 +1,12 @@
-"""A request of a client and its result (Kafka's ``ClientRequest`` and ``ClientResponse``)."""
+"""Correlation ids, and the result of a request (Kafka's ``ClientResponse``)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from itertools import count
+from typing import Any, Final, Protocol
 
+from kafkacore.client._client_request import ClientRequest
 from kafkacore.errors import KafkaError, UnsupportedVersionError
-from kafkacore.network import NetworkSend
-from kafkacore.protocol import ApiKey, Request, RequestMessage, request_class_of
 
 #: Correlation ids of authentication. As in Kafka's ``SaslClientAuthenticator``, they are the eight largest
 #: ids.
@@ -21,78 +20,19 @@ class CorrelationIds:
     """Counter of correlation ids. It wraps around before the ids of authentication and heartbeats."""
 
     def __init__(self, start: int = 0) -> None:
-        self._next = start
+        # Several threads may use a counter of this type at the same time.
+        self._count = count(start)
 
     def next(self) -> int:
         """Return the next id."""
-        correlation_id = self._next
-        self._next = 0 if correlation_id >= MAX_CORRELATION_ID else correlation_id + 1
-        return correlation_id
+        return next(self._count) % (MAX_CORRELATION_ID + 1)
 
 
-class ClientRequest:
-    """A request to one node.
+class Completion(Protocol):
+    """The result of a request, which a poll passes on."""
 
-    Attributes
-    ----------
-    request_class:
-        Class of the message.
-    version:
-        Version of the message; -1 until the request is sent.
-    max_version:
-        Highest version that may be used; ``None`` for the highest version of the message.
-    callback:
-        Function that ``NetworkClient.poll`` calls with the :class:`ClientResponse`.
-    is_internal:
-        Whether the network client itself sent the request and handles its response.
-    """
-
-    __slots__ = (
-        "callback", "correlation_id", "created_ms", "expect_response", "is_internal", "max_version",
-        "node_id", "request", "request_class", "request_timeout_ms", "send", "sent_ms", "version",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        node_id: int,
-        request: Request[Any],
-        correlation_id: int,
-        created_ms: float,
-        *,
-        request_timeout_ms: float,
-        expect_response: bool = True,
-        callback: Callable[[ClientResponse], None] | None = None,
-        max_version: int | None = None,
-        is_internal: bool = False,
-    ) -> None:
-        self.node_id = node_id
-        self.request = request
-        self.request_class: type[RequestMessage[Any]] = request_class_of(request)
-        self.correlation_id = correlation_id
-        self.created_ms = created_ms
-        self.request_timeout_ms = request_timeout_ms
-        self.expect_response = expect_response
-        self.callback = callback
-        self.max_version = max_version
-        self.is_internal = is_internal
-        self.version = -1
-        self.sent_ms = 0.0
-        self.send: NetworkSend | None = None
-
-    @property
-    def api_key(self) -> ApiKey:
-        return ApiKey(self.request_class.API_KEY)
-
-    @property
-    def deadline_ms(self) -> float:
-        """Time at which the request times out, in milliseconds. It is valid after the request was sent."""
-        return self.sent_ms + self.request_timeout_ms
-
-    def __repr__(self) -> str:
-        return (
-            f"ClientRequest({self.request_class.NAME} to node {self.node_id}, "
-            f"correlation id {self.correlation_id})"
-        )
+    def on_complete(self) -> None:
+        """Call the callback of the request, or do its work."""
 
 
 class ClientResponse:

@@ -10,9 +10,10 @@ import logging
 from collections.abc import MutableSequence
 from typing import TYPE_CHECKING, Any
 
+from kafkacore.client._client_request import ClientRequest
 from kafkacore.client.api_versions import NodeApiVersions, should_client_throttle
 from kafkacore.client.connection_errors import reason_of, speaks_tls
-from kafkacore.client.requests import ClientRequest, ClientResponse
+from kafkacore.client.requests import ClientResponse, Completion
 from kafkacore.errors import (
     CorrelationIdError,
     KafkaError,
@@ -34,7 +35,7 @@ logger = logging.getLogger(__name__)
 FRAME_SIZE_BYTES = 4
 
 
-def handle_results(client: NetworkClient, now_ms: float, responses: MutableSequence[ClientResponse]) -> None:
+def handle_results(client: NetworkClient, now_ms: float, responses: MutableSequence[Completion]) -> None:
     """Handle the results of the last selector poll, and append completed requests to ``responses``."""
     if client.in_flight.unanswered_count:
         _completed_sends(client, now_ms, responses)
@@ -51,17 +52,15 @@ def handle_results(client: NetworkClient, now_ms: float, responses: MutableSeque
         _timed_out_requests(client, now_ms, responses)
 
 
-def complete(response: ClientResponse) -> None:
-    """Call the callback of a request. If it raises, log the exception so that other callbacks still run."""
+def complete(response: Completion) -> None:
+    """Complete a request. If its callback raises, log the exception so that other callbacks still run."""
     try:
         response.on_complete()
     except Exception:
-        logger.exception("the callback of %r raised an exception", response.request)
+        logger.exception("the callback of %r raised an exception", response)
 
 
-def _completed_sends(
-    client: NetworkClient, now_ms: float, responses: MutableSequence[ClientResponse]
-) -> None:
+def _completed_sends(client: NetworkClient, now_ms: float, responses: MutableSequence[Completion]) -> None:
     for send in client.selector.completed_sends:
         node_id = client.node_id(send.destination_id)
         request = None if node_id is None else client.in_flight.last_sent(node_id)
@@ -73,9 +72,7 @@ def _completed_sends(
 # ---- Responses ---------------------------------------------------------------------------------------------
 
 
-def _completed_receives(
-    client: NetworkClient, now_ms: float, responses: MutableSequence[ClientResponse]
-) -> None:
+def _completed_receives(client: NetworkClient, now_ms: float, responses: MutableSequence[Completion]) -> None:
     for receive in client.selector.completed_receives:
         node_id = client.node_id(receive.source_id)
         if node_id is None:
@@ -86,7 +83,12 @@ def _completed_receives(
                 client, node_id, receive, now_ms, responses
             ):
                 continue
-            message = _decode(request, receive.payload)
+            usual = None if request is None else request.usual_response
+            if usual is not None and usual.read(receive.payload):
+                message: Any = None
+            else:
+                usual = None
+                message = _decode(request, receive.payload)
         except (KafkaProtocolError, UnsupportedVersionError) as error:
             # Close the connection, because later responses can no longer be matched with their requests.
             if client.states.is_preparing(node_id):
@@ -101,7 +103,7 @@ def _completed_receives(
             # Append the response before removing the request from the requests in flight. A Ctrl-C in between
             # then completes the request twice, which is harmless. In the other order, the request would never
             # be completed.
-            responses.append(ClientResponse(request, now_ms, message=message))
+            responses.append(usual or ClientResponse(request, now_ms, message=message))
         client.in_flight.complete_next(node_id)
         throttle_ms = _apply_throttle_time(client, node_id, request, message, now_ms)
         if client.metrics is not None:
@@ -132,7 +134,7 @@ def _handle_heartbeat(
     node_id: int,
     receive: NetworkReceive,
     now_ms: float,
-    responses: MutableSequence[ClientResponse],
+    responses: MutableSequence[Completion],
 ) -> bool:
     """Handle a received frame if it is the response to a native heartbeat; return whether it is one."""
     response = client.native_heartbeats.take(node_id, receive, now_ms, responses)
@@ -158,7 +160,7 @@ def _api_versions(
     request: ClientRequest,
     response: ApiVersionsResponse,
     now_ms: float,
-    responses: MutableSequence[ClientResponse],
+    responses: MutableSequence[Completion],
 ) -> None:
     if not response.error_code:
         client.api_versions.update(node_id, NodeApiVersions(response))
@@ -183,7 +185,7 @@ def end_connection(
     client: NetworkClient,
     node_id: int,
     now_ms: float,
-    responses: MutableSequence[ClientResponse],
+    responses: MutableSequence[Completion],
     *,
     timed_out: bool = False,
     error: KafkaError | None = None,
@@ -214,7 +216,7 @@ def end_connection(
     client.updater.handle_server_disconnect(node_id, error)
 
 
-def _disconnections(client: NetworkClient, now_ms: float, responses: MutableSequence[ClientResponse]) -> None:
+def _disconnections(client: NetworkClient, now_ms: float, responses: MutableSequence[Completion]) -> None:
     for connection_id, state in client.selector.disconnected.items():
         node_id = client.node_id(connection_id)
         if node_id is not None:
@@ -254,7 +256,7 @@ def _connections(client: NetworkClient, now_ms: float) -> None:
 
 
 def _timed_out_connections(
-    client: NetworkClient, now_ms: float, responses: MutableSequence[ClientResponse]
+    client: NetworkClient, now_ms: float, responses: MutableSequence[Completion]
 ) -> None:
     for node_id in client.states.nodes_with_setup_timeout(now_ms):
         reason = f"the connection setup timed out{client.via}"
@@ -263,9 +265,7 @@ def _timed_out_connections(
         end_connection(client, node_id, now_ms, responses)
 
 
-def _timed_out_requests(
-    client: NetworkClient, now_ms: float, responses: MutableSequence[ClientResponse]
-) -> None:
+def _timed_out_requests(client: NetworkClient, now_ms: float, responses: MutableSequence[Completion]) -> None:
     for node_id in client.in_flight.nodes_with_expired_requests(now_ms):
         logger.info("node %d did not respond within the request timeout; closing the connection", node_id)
         client.selector.close(client.connection_id(node_id))

@@ -1,5 +1,6 @@
 """Poller and socket functions for Cython callers."""
 
+from cpython.pythread cimport PyThread_type_lock
 from libc.stdint cimport int64_t
 
 cdef extern from "sys/uio.h" nogil:
@@ -56,10 +57,14 @@ cdef class Poller:
     # While a thread waits without the GIL: the fork generation plus 1. Otherwise 0.
     cdef int waiting_in
     cdef bint is_epoll
+    # Held by the thread that has borrowed the connections. `borrower` is its id, or 0.
+    cdef PyThread_type_lock borrowing
+    cdef readonly unsigned long borrower
     # Total duration of all waits that released the GIL.
     cdef readonly double waited_ms
 
     cdef int check_not_waiting(self) except -1
+    cdef void await_borrower(self) noexcept
     cdef int set_interest(self, int fd, int old_interest, int interest) except -1
     cdef int wait_events(self, double timeout_ms, bint is_nonblocking=*,
                          event_handler handler=*, void *context=*) except -1

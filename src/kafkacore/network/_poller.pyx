@@ -5,6 +5,10 @@ The module uses epoll on Linux, and poll(2) on other systems. Tests can select p
 
 cimport cython
 from cpython.exc cimport PyErr_CheckSignals
+from cpython.pythread cimport (
+    NOWAIT_LOCK, WAIT_LOCK, PyThread_acquire_lock, PyThread_allocate_lock, PyThread_free_lock,
+    PyThread_get_thread_ident, PyThread_release_lock,
+)
 from libc.errno cimport EINTR, errno
 from libc.math cimport ceil
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
@@ -43,6 +47,8 @@ cdef class Poller:
     ----------
     waited_ms:
         Total milliseconds that all calls have waited.
+    borrower:
+        Id of the thread that has borrowed the connections, or 0.
 
     Raises
     ------
@@ -53,6 +59,9 @@ cdef class Poller:
     def __cinit__(self, str backend=None):
         cdef int error
         self.wake_fds[0] = self.wake_fds[1] = -1
+        self.borrowing = PyThread_allocate_lock()
+        if self.borrowing is NULL:
+            raise MemoryError()
         if backend not in (None, "epoll", "poll"):
             raise ValueError(f"backend is {backend!r}; it must be 'epoll', 'poll' or None")
         if backend == "epoll" and not kc_has_epoll():
@@ -69,6 +78,8 @@ cdef class Poller:
     def __dealloc__(self):
         kc_wakeup_close(self.wake_fds)
         kc_poller_free(self.handle)
+        if self.borrowing is not NULL:
+            PyThread_free_lock(self.borrowing)
 
     @property
     def backend(self):
@@ -112,9 +123,48 @@ cdef class Poller:
         cdef int count = self.wait_events(timeout_ms)
         return [(self.events[i].fd, self.events[i].ready) for i in range(count)]
 
+    @property
+    def is_waiting(self):
+        """Whether a thread waits for events without the GIL. In a forked child, the parent's do not count."""
+        return self.waiting_in == kc_fork_generation() + 1
+
+    def borrow(self):
+        """Let the calling thread use the connections while another thread waits for events.
+
+        When that thread's wait ends, it waits until :meth:`give_back`. So the caller must not run code of
+        other modules in between that could wait for it, such as signal handlers or finalizers: it calls only
+        compiled functions, and disables the garbage collector.
+
+        Returns
+        -------
+        bool
+            ``False`` if no thread is waiting, or another thread has borrowed the connections.
+        """
+        if not self.is_waiting or self.borrower != 0:
+            return False
+        if not PyThread_acquire_lock(self.borrowing, NOWAIT_LOCK):
+            return False
+        self.borrower = PyThread_get_thread_ident()
+        return True
+
+    def give_back(self):
+        """End the use of the connections after :meth:`borrow`."""
+        self.borrower = 0
+        PyThread_release_lock(self.borrowing)
+
+    cdef void await_borrower(self) noexcept:
+        """Wait until no other thread uses the connections."""
+        while self.borrower != 0:
+            with nogil:
+                PyThread_acquire_lock(self.borrowing, WAIT_LOCK)
+                PyThread_release_lock(self.borrowing)
+
     cdef int check_not_waiting(self) except -1:
-        """Raise an error if a thread is waiting. In a forked child, the parent's waits do not count."""
-        if self.waiting_in == kc_fork_generation() + 1:
+        """Raise an error if a thread is waiting and this thread has not borrowed the connections.
+
+        In a forked child, the parent's waits do not count.
+        """
+        if self.is_waiting and (self.borrower == 0 or self.borrower != PyThread_get_thread_ident()):
             raise IllegalStateError(
                 "another thread is polling these connections; end its poll with wakeup() and use the "
                 "connections in that thread"
@@ -158,6 +208,7 @@ cdef class Poller:
                 self.waited_ms = self.waited_ms + (monotonic_ms() - began_ms)
                 gil_handoff_request()
             gil_handoff_received()
+            self.await_borrower()
             self.waiting_in = 0
         if count < 0:
             if count != -EINTR:

@@ -314,6 +314,30 @@ cdef class Selector:
         self.unwritten.pop()
         return True
 
+    def borrow(self, str connection_id):
+        """Let the calling thread send a frame by :meth:`send_now` while another thread polls.
+
+        The caller then calls :meth:`give_back`, and in between only compiled functions; see
+        :meth:`Poller.borrow`.
+
+        Returns
+        -------
+        bool
+            ``False`` if no thread waits in a poll, if the connection uses TLS or SASL, or if its previous
+            frame is not written yet.
+        """
+        cdef KafkaChannel channel = self.channels.get(connection_id)
+        if (
+            channel is None or not channel.is_ready or channel.pending_send is not None
+            or channel.authenticator is not None or channel.transport.bare_fd() < 0
+        ):
+            return False
+        return self.poller.borrow()
+
+    def give_back(self):
+        """Let the polling thread continue after :meth:`borrow`."""
+        self.poller.give_back()
+
     def poll(self, double timeout_ms, bint return_on_completed_sends=True):
         """Perform all possible I/O. If no I/O is possible, wait until I/O is possible.
 

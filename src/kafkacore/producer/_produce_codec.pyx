@@ -34,6 +34,11 @@ def write_body(Writer writer not None, int version, int acks, int timeout_ms, li
     transactional_id
         Transactional id of the producer, if the batches belong to a transaction.
     """
+    write_produce_body(writer, version, acks, timeout_ms, topics, transactional_id)
+
+
+cdef int write_produce_body(Writer writer, int version, int acks, int timeout_ms, list topics,
+                            transactional_id) except -1:
     cdef bint compact = version >= FLEXIBLE_FROM
     cdef ProducerBatch batch
     writer.write_nullable_string(transactional_id, compact)
@@ -59,6 +64,7 @@ def write_body(Writer writer not None, int version, int acks, int timeout_ms, li
             writer.write_unsigned_varint(0)
     if compact:
         writer.write_unsigned_varint(0)
+    return 0
 
 
 def read_acknowledgements(Cursor cursor not None, int version):

@@ -2,6 +2,7 @@
 
 from kafkacore.producer._batch cimport ProducerBatch, SerializedRecord
 from kafkacore.producer._batch_memory cimport BatchMemory
+from kafkacore.producer._direct_sender cimport DirectSender
 from kafkacore.producer._future cimport FutureRecordMetadata
 from kafkacore.producer._partition_queue cimport PartitionQueue
 from kafkacore.producer._sender_wakeup cimport SenderWakeup
@@ -22,6 +23,8 @@ cdef class RecordAppender:
     # Adds the partition of each new batch to the transaction, or rejects the batch. None without
     # transactions.
     cdef public object transactions
+    # Sends a new batch at once if possible. None if linger_ms or another setting does not allow it.
+    cdef public DirectSender direct
     cdef object _clock
     cdef object _wall_ms
     cdef bint _is_machine_clock

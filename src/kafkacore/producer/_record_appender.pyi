@@ -5,6 +5,7 @@ from kafkacore.clock import Clock
 from kafkacore.errors import KafkaError
 from kafkacore.producer._batch import ProducerBatch
 from kafkacore.producer._batch_memory import BatchMemory
+from kafkacore.producer._direct_sender import DirectSender
 from kafkacore.producer._future import FutureRecordMetadata
 from kafkacore.producer._partition_queue import PartitionQueue
 from kafkacore.producer._sender_wakeup import SenderWakeup
@@ -24,6 +25,7 @@ class RecordAppender:
     sender_wakeup: SenderWakeup
     memory: BatchMemory
     transactions: _Admission | None
+    direct: DirectSender | None
     def __init__(
         self,
         clock: Clock,

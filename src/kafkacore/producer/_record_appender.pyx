@@ -331,6 +331,13 @@ cdef class RecordAppender:
         self.active[queue] = None
         if batch.is_full:
             return self.sender_wakeup.batch_is_full(queue)
+        if self.direct is not None:
+            try:
+                if self.direct.send(queue, batch):
+                    return 0
+            except BaseException:
+                self.sender_wakeup.wake()
+                raise
         return self.sender_wakeup.batch_is_due(queue, batch.created_ms + self._linger_ms)
 
     cdef int _abandon(self, ProducerBatch batch) except -1:

@@ -62,24 +62,22 @@ class BatchCompletion:
         self._guarantee_message_order = guarantee_message_order
         self._metrics = metrics
         #: Batches in flight, in the order in which they were sent.
-        self._in_flight: dict[ProducerBatch, None] = {}
+        self.in_flight: dict[ProducerBatch, None] = {}
         #: Partition → last error of its batches that are retried. The error is kept as text, because an
         #: exception would keep its stack frames alive.
         self._last_errors: dict[TopicPartition, str] = {}
         #: No batch in flight expires before this time.
-        self._no_expiry_before_ms = math.inf
+        self.no_expiry_before_ms = math.inf
 
     @property
     def has_in_flight(self) -> bool:
-        return bool(self._in_flight)
+        return bool(self.in_flight)
 
     def begin(self, batch: ProducerBatch) -> None:
         """Add a drained batch to the batches in flight."""
         batch.in_flight = True
-        self._in_flight[batch] = None
-        deadline_ms = self._accumulator.deadline_ms(batch)
-        if deadline_ms < self._no_expiry_before_ms:
-            self._no_expiry_before_ms = deadline_ms
+        self.in_flight[batch] = None
+        self.no_expiry_before_ms = min(self.no_expiry_before_ms, self._accumulator.deadline_ms(batch))
         if self._guarantee_message_order:
             self._accumulator.mute(batch.topic_partition, True)
 
@@ -161,7 +159,7 @@ class BatchCompletion:
         return self._idempotence.can_retry(batch, error, response.log_start_offset)
 
     def _request_ended(self, batch: ProducerBatch, *, release: bool = True) -> None:
-        self._in_flight.pop(batch, None)
+        self.in_flight.pop(batch, None)
         batch.in_flight = False
         if self._guarantee_message_order:
             self._accumulator.mute(batch.topic_partition, False)
@@ -217,16 +215,16 @@ class BatchCompletion:
         if now_ms >= self._accumulator.no_expiry_before_ms:
             for batch in self._accumulator.expired_batches(now_ms):
                 self.fail(batch, self._expired(batch, now_ms))
-        if now_ms < self._no_expiry_before_ms:
+        if now_ms < self.no_expiry_before_ms:
             return
-        for batch in list(self._in_flight):
+        for batch in list(self.in_flight):
             if not batch.done and self._accumulator.deadline_ms(batch) <= now_ms:
                 # The memory is released when the request has completed, because the socket may have sent only
                 # a part of the batch.
                 batch.possibly_persisted = True
                 self.fail(batch, self._expired(batch, now_ms))
-        in_flight = (self._accumulator.deadline_ms(batch) for batch in self._in_flight if not batch.done)
-        self._no_expiry_before_ms = min(in_flight, default=math.inf)
+        in_flight = (self._accumulator.deadline_ms(batch) for batch in self.in_flight if not batch.done)
+        self.no_expiry_before_ms = min(in_flight, default=math.inf)
 
     def _expired(self, batch: ProducerBatch, now_ms: float) -> KafkaTimeoutError:
         ended, name = self._last_errors.get(batch.topic_partition), partition_name(batch.topic_partition)
@@ -238,4 +236,4 @@ class BatchCompletion:
 
     def next_expiry_ms(self) -> float:
         """Return the time before which no batch expires."""
-        return min(self._no_expiry_before_ms, self._accumulator.no_expiry_before_ms)
+        return min(self.no_expiry_before_ms, self._accumulator.no_expiry_before_ms)

@@ -8,6 +8,8 @@ from kafkacore.client import ApiVersions, Metadata, NetworkClient, bootstrap_cli
 from kafkacore.client.client_metrics import ClientMetrics, metrics_registry
 from kafkacore.clock import Clock
 from kafkacore.metrics import Metrics
+from kafkacore.network import Selector
+from kafkacore.producer._direct_sender import DirectSender
 from kafkacore.producer.idempotence import IdempotenceManager
 from kafkacore.producer.metadata_wait import MetadataWait
 from kafkacore.producer.producer_manager import ProducerManager
@@ -17,6 +19,7 @@ from kafkacore.producer.sender import Sender
 from kafkacore.producer.sender_metrics import ProducerMetrics
 from kafkacore.producer.sender_thread import SenderThread
 from kafkacore.settings import Config
+from kafkacore.structs import Compression
 
 if TYPE_CHECKING:
     from kafkacore.producer.transaction_manager import TransactionManager
@@ -88,10 +91,25 @@ def make_components(config: Config, clock: Clock) -> ProducerComponents:
         retry_backoff_max_ms=config["retry_backoff_max_ms"],
         metrics=sender_metrics,
     )
+    if _may_send_directly(config) and isinstance(client.selector, Selector):
+        assert idempotence is None or isinstance(idempotence, IdempotenceManager)
+        accumulator.records.direct = DirectSender(sender, client, clock, accumulator, idempotence)
     thread = SenderThread(sender, client, metadata, accumulator, clock, config["client_id"])
     topics = MetadataWait(client, metadata, accumulator, thread, clock, config["max_block_ms"])
     preparer = RecordPreparer(config, accumulator, topics, metadata, transactions, clock)
     return ProducerComponents(client, metadata, accumulator, thread, metrics, transactions, topics, preparer)
+
+
+def _may_send_directly(config: Config) -> bool:
+    """Return whether threads that call ``send()`` may also send requests."""
+    return (
+        config["linger_ms"] == 0
+        and config["acks"] != 0
+        and config["compression_type"] is Compression.NONE
+        and config["transactional_id"] is None
+        # With one request in flight, the Sender also keeps retried batches in order.
+        and config["max_in_flight_requests_per_connection"] > 1
+    )
 
 
 def _accumulator(

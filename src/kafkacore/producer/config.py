@@ -12,8 +12,8 @@ from typing import Final
 
 from kafkacore.client.config import defaults, resolve
 from kafkacore.errors import KafkaConfigurationError
+from kafkacore.producer._producer_id_state import MAX_IN_FLIGHT
 from kafkacore.producer.partitioner import FunctionPartitioner
-from kafkacore.producer.producer_id_state import MAX_IN_FLIGHT
 from kafkacore.record.compression import CODECS, check_level
 from kafkacore.settings import Config, SettingType, table
 from kafkacore.settings.checks import (

@@ -23,8 +23,8 @@ from kafkacore.errors import (
     for_code,
 )
 from kafkacore.producer._batch import ProducerBatch
+from kafkacore.producer._producer_id_state import ProducerIdState
 from kafkacore.producer.control_request import ControlRequest
-from kafkacore.producer.producer_id_state import ProducerIdState
 from kafkacore.protocol.generated.init_producer_id import InitProducerIdRequest
 from kafkacore.structs import INT32_MAX, Node, TopicPartition
 
@@ -87,7 +87,7 @@ class IdempotenceManager:
         #: Partitions whose errors require a new producer epoch.
         self._to_bump: dict[TopicPartition, None] = {}
         #: Whether begin_turn() has work to do.
-        self._wants_turn = False
+        self.wants_turn = False
         self._queued: ControlRequest | None = None
         self._wants_id = True
         self._now_ms = 0.0
@@ -133,7 +133,7 @@ class IdempotenceManager:
         if isinstance(error, FATAL):
             self.fail(error)
         if self.id_state.give_up(batch):
-            self._wants_turn = True
+            self.wants_turn = True
         return error
 
     def split(self, batch: ProducerBatch, halves: list[ProducerBatch]) -> None:
@@ -144,7 +144,7 @@ class IdempotenceManager:
         if self.error is None:
             logger.error("the producer cannot send any more records and must be closed: %s", error)
             self.error = error
-            self._wants_turn = True
+            self.wants_turn = True
 
     def begin_close(self, now_ms: float) -> None:
         """Do nothing: when a producer without transactions closes, it waits only for batches."""
@@ -168,14 +168,14 @@ class IdempotenceManager:
                 self._request_bump(topic_partition)
         if self._to_bump and state.producer_id >= 0:
             self._bump_epoch()
-        self._wants_turn = False
+        self.wants_turn = False
 
     def next_turn_ms(self, now_ms: float) -> float:
-        return 0.0 if self._wants_turn else math.inf
+        return 0.0 if self.wants_turn else math.inf
 
     def _request_bump(self, topic_partition: TopicPartition) -> None:
         self._to_bump[topic_partition] = None
-        self._wants_turn = True
+        self.wants_turn = True
 
     def _bump_epoch(self) -> None:
         state = self.id_state

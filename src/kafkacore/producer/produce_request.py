@@ -5,7 +5,7 @@ See KIP-516 (topic ids since version 13), KIP-467 (errors of single records) and
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import ClassVar, NamedTuple, Self
 from uuid import UUID
 
@@ -147,9 +147,19 @@ def produce_request(
         by_topic.setdefault(batch.topic_partition[0], []).append(batch)
     topics = [(topic, cluster.topic_id(topic) or ZERO_UUID, of_topic) for topic, of_topic in by_topic.items()]
     request = BatchesRequest(acks, timeout_ms, topics, transactional_id)
-    if all(topic_id is not ZERO_UUID for _, topic_id, _ in topics):
-        return request, max_version
-    return request, LAST_VERSION_BY_NAME if max_version is None else min(max_version, LAST_VERSION_BY_NAME)
+    return request, produce_version_limit(cluster, by_topic, max_version)
+
+
+def produce_version_limit(
+    cluster: Cluster, topics: Iterable[str], max_version: int | None = None
+) -> int | None:
+    """Return the newest version in which records of these topics may be sent; ``None`` for no limit.
+
+    Versions that identify topics by id need the ids of all topics.
+    """
+    if all(cluster.topic_id(topic) for topic in topics):
+        return max_version
+    return LAST_VERSION_BY_NAME if max_version is None else min(max_version, LAST_VERSION_BY_NAME)
 
 
 def partition_responses(

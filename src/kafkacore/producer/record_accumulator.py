@@ -156,7 +156,7 @@ class RecordAccumulator:
         self._compression = compression
         self._retry_backoff_ms = retry_backoff_ms
         self._retry_backoff_max_ms = retry_backoff_max_ms
-        self._delivery_timeout_ms = delivery_timeout_ms
+        self.delivery_timeout_ms = delivery_timeout_ms
         self._queues: dict[TopicPartition, PartitionQueue] = {}
         #: No waiting batch expires before this time.
         self.no_expiry_before_ms = -math.inf
@@ -376,7 +376,7 @@ class RecordAccumulator:
             # No node has waiting batches, so all nodes count as available.
             self._unable_since.clear()
         # Batches that are created from now on do not expire before now_ms + delivery_timeout_ms.
-        self.no_expiry_before_ms = min(self.next_expiry_ms(), now_ms + self._delivery_timeout_ms)
+        self.no_expiry_before_ms = min(self.next_expiry_ms(), now_ms + self.delivery_timeout_ms)
         return expired
 
     def next_expiry_ms(self) -> float:
@@ -386,7 +386,7 @@ class RecordAccumulator:
 
     def deadline_ms(self, batch: ProducerBatch) -> float:
         """Return the time at which the batch expires."""
-        return batch.created_ms + self._delivery_timeout_ms
+        return batch.created_ms + self.delivery_timeout_ms
 
     def mute(self, topic_partition: TopicPartition, muted: bool) -> None:
         """Mute a partition while one of its batches is in flight, or unmute it."""

@@ -82,8 +82,8 @@ class Sender:
         self._metadata = metadata
         self._accumulator = accumulator
         self._clock = clock
-        self._acks = acks
-        self._request_timeout_ms = request_timeout_ms
+        self.acks = acks
+        self.request_timeout_ms = request_timeout_ms
         self._max_request_size = max_request_size
         self._idempotence = accumulator.idempotence
         self._control: ControlChannel | None = None
@@ -91,7 +91,8 @@ class Sender:
             backoff = ExponentialBackoff(clock, retry_backoff_ms, retry_backoff_max_ms)
             self._control = ControlChannel(client, self._idempotence, backoff, request_timeout_ms)
         self.metrics: SenderMetrics = metrics or NoSenderMetrics()
-        self._outcomes = BatchCompletion(
+        #: Decides what happens to the batches in flight.
+        self.outcomes = BatchCompletion(
             accumulator,
             clock,
             acks=acks,
@@ -99,7 +100,8 @@ class Sender:
             guarantee_message_order=guarantee_message_order,
             metrics=self.metrics,
         )
-        self._cluster: Cluster | None = None
+        #: The metadata with which the last iteration began.
+        self.cluster: Cluster | None = None
         #: Ids of nodes that have waiting batches, but accept no further request until they have responded.
         self._busy_nodes: list[int] = []
 
@@ -127,7 +129,7 @@ class Sender:
         """Whether there are incomplete batches, or ``close()`` has to wait for the manager's requests."""
         return bool(
             self._accumulator.incomplete
-            or self._outcomes.has_in_flight
+            or self.outcomes.has_in_flight
             or (self._idempotence is not None and self._idempotence.has_work)
         )
 
@@ -141,28 +143,28 @@ class Sender:
         if self._idempotence is not None:
             self._idempotence.close()
         closed = KafkaError("the producer was closed before this record was acknowledged")
-        self._outcomes.abort(closed)
+        self.outcomes.abort(closed)
 
     def _settle(self, manager: ProducerManager, now_ms: float) -> None:
         """Call the manager's ``begin_turn``. If the manager has an error, fail the affected batches."""
         manager.begin_turn(now_ms, bool(self._accumulator.active))
         if manager.error is not None:
             self._accumulator.fail_appends(manager.error)
-            self._outcomes.abort(manager.error)
+            self.outcomes.abort(manager.error)
         elif manager.abortable_error is not None:
             error, manager.abortable_error = manager.abortable_error, None
             if manager.is_transactional:
                 # Still send batches that have sequence numbers, so that the numbers of the next transaction
                 # have no gap.
-                self._outcomes.abort_undrained(error)
+                self.outcomes.abort_undrained(error)
             else:
                 manager.reset_sequences()
-                self._outcomes.abort(error)
+                self.outcomes.abort(error)
 
     def _send_producer_data(self, now_ms: float) -> float:
         """Send batches. Return the milliseconds until the next call is due without a network event."""
         cluster = self._current_cluster()
-        outcomes = self._outcomes
+        outcomes = self.outcomes
         if not self._accumulator.active:
             self._busy_nodes = []
             outcomes.expire(now_ms)
@@ -198,8 +200,8 @@ class Sender:
 
     def _current_cluster(self) -> Cluster:
         cluster = self._metadata.fetch()
-        if cluster is not self._cluster:
-            self._cluster = cluster
+        if cluster is not self.cluster:
+            self.cluster = cluster
             self._accumulator.update_cluster(cluster)
         return cluster
 
@@ -213,40 +215,48 @@ class Sender:
     def _send_produce_request(
         self, node_id: int, batches: list[ProducerBatch], cluster: Cluster, now_ms: float
     ) -> None:
-        batches = [batch for batch in batches if not self._outcomes.ended_before_request(batch)]
+        batches = [batch for batch in batches if not self.outcomes.ended_before_request(batch)]
         if not batches:
             return
-        manager = self._idempotence
-        request, max_version = produce_request(
-            batches,
-            cluster,
-            self._acks,
-            self._request_timeout_ms,
-            None if manager is None else manager.transactional_id,
-            None if manager is None else manager.produce_max_version,
-        )
-
-        def on_response(response: ClientResponse) -> None:
-            self._handle_produce_response(batches, request, response)
-
-        client_request: ClientRequest = self._client.new_client_request(
-            node_id,
-            request,
-            now_ms,
-            expect_response=self._acks != 0,
-            request_timeout_ms=self._request_timeout_ms,
-            callback=on_response,
-            max_version=max_version,
-        )
+        client_request = self.new_produce_request(node_id, batches, cluster, now_ms)
         self.metrics.sent(batches, now_ms)
         try:
             self._client.send(client_request, now_ms)
         except Exception as error:
             logger.exception("failed to send a produce request to node %d", node_id)
             for batch in batches:
-                self._outcomes.not_sent(batch, KafkaError(f"failed to send the produce request: {error!r}"))
+                self.outcomes.not_sent(batch, KafkaError(f"failed to send the produce request: {error!r}"))
 
-    def _handle_produce_response(
+    def new_produce_request(
+        self, node_id: int, batches: list[ProducerBatch], cluster: Cluster, now_ms: float
+    ) -> ClientRequest:
+        """Return a request with ``batches``, whose callback completes the batches."""
+        manager = self._idempotence
+        request, max_version = produce_request(
+            batches,
+            cluster,
+            self.acks,
+            self.request_timeout_ms,
+            None if manager is None else manager.transactional_id,
+            None if manager is None else manager.produce_max_version,
+        )
+
+        def on_response(response: ClientResponse) -> None:
+            self.handle_produce_response(batches, request, response)
+
+        return self._client.new_client_request(
+            node_id,
+            request,
+            now_ms,
+            expect_response=self.acks != 0,
+            request_timeout_ms=self.request_timeout_ms,
+            callback=on_response,
+            max_version=max_version,
+        )
+
+    # ---- Responses ---------------------------------------------------------------------------------------
+
+    def handle_produce_response(
         self, batches: list[ProducerBatch], request: BatchesRequest, response: ClientResponse
     ) -> None:
         """Handle the response to the request with ``batches``, or the failure of that request."""
@@ -258,7 +268,7 @@ class Sender:
         elif response.disconnected:
             missing = (
                 RequestTimedOutError(
-                    f"no response within request_timeout_ms={self._request_timeout_ms}; "
+                    f"no response within request_timeout_ms={self.request_timeout_ms}; "
                     "the connection was closed"
                 )
                 if response.timed_out
@@ -270,7 +280,7 @@ class Sender:
             if leaders:
                 self._metadata.update_partition_leadership(leaders, nodes)
         for batch in batches:
-            if missing is None and self._acks == 0:
+            if missing is None and self.acks == 0:
                 partition_response = PartitionResponse()
             elif missing is None:
                 partition_response = responses.get(batch.topic_partition) or PartitionResponse(
@@ -285,4 +295,4 @@ class Sender:
                 and not batch.done
             ):
                 self._metadata.request_update()
-            self._outcomes.handle(batch, partition_response, now_ms)
+            self.outcomes.handle(batch, partition_response, now_ms)

@@ -33,11 +33,11 @@ from kafkacore.errors import (
 )
 from kafkacore.producer._batch import ProducerBatch
 from kafkacore.producer._partition_queue import PartitionQueue
+from kafkacore.producer._producer_id_state import ProducerIdState
 from kafkacore.producer._record_appender import RecordAppender
 from kafkacore.producer._sender_wakeup import SenderWakeup
 from kafkacore.producer.control_request import ControlRequest
 from kafkacore.producer.prepared_transaction import PreparedTransaction
-from kafkacore.producer.producer_id_state import ProducerIdState
 from kafkacore.producer.transaction_requests import (
     TRANSACTION,
     AddOffsetsToTxn,

@@ -59,7 +59,7 @@ def encode_request(
     """
     if isinstance(request, RequestBuilder):
         request = request.build(version)
-    before, after = _around_correlation_id(request.API_KEY, version, client_id)
+    before, after = around_correlation_id(request.API_KEY, version, client_id)
     writer = Writer()
     try:
         writer.write_buffer(before)
@@ -72,7 +72,7 @@ def encode_request(
 
 
 @lru_cache(maxsize=256)
-def _around_correlation_id(api_key: int, version: int, client_id: str | None) -> tuple[bytes, bytes]:
+def around_correlation_id(api_key: int, version: int, client_id: str | None) -> tuple[bytes, bytes]:
     """Return the bytes of a request header before and after the correlation id."""
     header = RequestHeader(request_api_key=api_key, request_api_version=version, client_id=client_id)
     writer = Writer()

@@ -295,7 +295,8 @@ class MockClient:
 
     def poll(self, timeout_ms: float = 0.0) -> list[ClientResponse]:
         """Poll the client once at the clock's time."""
-        return self.client.poll(timeout_ms, self.clock.monotonic_ms())
+        done = self.client.poll(timeout_ms, self.clock.monotonic_ms())
+        return [each for each in done if isinstance(each, ClientResponse)]
 
     def poll_until(self, condition: Callable[[], bool], max_polls: int = 100) -> list[ClientResponse]:
         """Poll until ``condition()`` is true, and return the completed responses."""

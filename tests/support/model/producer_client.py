@@ -13,7 +13,8 @@ from uuid import UUID
 
 from model.producer_cluster import NODES, TableCluster
 
-from kafkacore.client.requests import ClientRequest, ClientResponse
+from kafkacore.client._client_request import ClientRequest
+from kafkacore.client.requests import ClientResponse
 from kafkacore.errors import UnsupportedVersionError
 from kafkacore.producer.produce_request import BatchesRequest, BatchesResponse
 from kafkacore.protocol import Request, RequestBuilder

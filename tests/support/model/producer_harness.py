@@ -19,8 +19,8 @@ from kafkacore.clock import Clock
 from kafkacore.errors import KafkaError
 from kafkacore.producer._batch import ProducerBatch
 from kafkacore.producer._future import FutureRecordMetadata
+from kafkacore.producer._partition_sequences import MAX_SEQUENCE, PartitionSequences
 from kafkacore.producer.idempotence import IdempotenceManager
-from kafkacore.producer.partition_sequences import MAX_SEQUENCE, PartitionSequences
 from kafkacore.producer.producer_manager import ProducerManager
 from kafkacore.producer.record_accumulator import RecordAccumulator
 from kafkacore.producer.sender import Sender

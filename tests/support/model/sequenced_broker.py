@@ -11,7 +11,7 @@ from collections import defaultdict, deque
 from model.history import LogRecord
 from model.producer_client import HandClient
 
-from kafkacore.client.requests import ClientRequest
+from kafkacore.client._client_request import ClientRequest
 from kafkacore.protocol.generated.produce import ProduceResponse
 from kafkacore.record import read_batches
 

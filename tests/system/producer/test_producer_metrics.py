@@ -36,7 +36,7 @@ class Counted(Harness):
             self.accumulator.incomplete,
             lambda now_ms: now_ms - 1000,
         )
-        self.sender.metrics = self.sender._outcomes._metrics = of.batches
+        self.sender.metrics = self.sender.outcomes._metrics = of.batches
 
     def of_all(self, name: str) -> float:
         return self.registry.snapshot()["producer-metrics"][name]

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from kafkacore.client.in_flight_requests import InFlightRequests
-from kafkacore.client.requests import ClientRequest
+from kafkacore.client._client_request import ClientRequest
+from kafkacore.client._in_flight_requests import InFlightRequests
 from kafkacore.protocol.generated.list_offsets import ListOffsetsRequest
 
 

@@ -18,7 +18,7 @@ from model.producer_harness import (
     sequences_of,
 )
 
-from kafkacore.producer.partition_sequences import MAX_SEQUENCE
+from kafkacore.producer._partition_sequences import MAX_SEQUENCE
 from kafkacore.protocol.generated.init_producer_id import InitProducerIdRequest
 from kafkacore.protocol.generated.produce import ProduceResponse
 

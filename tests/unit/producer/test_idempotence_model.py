@@ -24,7 +24,7 @@ from model.sequenced_broker import (
 
 from kafkacore.errors import KafkaError
 from kafkacore.producer._future import FutureRecordMetadata
-from kafkacore.producer.partition_sequences import MAX_SEQUENCE
+from kafkacore.producer._partition_sequences import MAX_SEQUENCE
 
 NODES = (1, 2)
 PARTITIONS = (0, 1, 2)

@@ -7,13 +7,13 @@ from model.producer_harness import TP0, TP1, AccumulatorHarness
 
 from kafkacore.client import ApiVersions
 from kafkacore.producer._batch import ProducerBatch
-from kafkacore.producer.idempotence import IdempotenceManager
-from kafkacore.producer.producer_id_state import (
+from kafkacore.producer._producer_id_state import (
     KNOWN_FOR_MS,
     LAST_EPOCH,
     MAX_IN_FLIGHT,
     ProducerIdState,
 )
+from kafkacore.producer.idempotence import IdempotenceManager
 from kafkacore.producer.transaction_manager import TransactionManager
 from kafkacore.testing import VirtualClock
 

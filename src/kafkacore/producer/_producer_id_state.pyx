@@ -3,29 +3,32 @@
 See KIP-98 and KIP-360, and Apache Kafka's ``ProducerIdAndEpoch`` and ``TxnPartitionMap``.
 """
 
-from __future__ import annotations
+cimport cython
+from libc.stdint cimport int64_t
+
+from kafkacore.producer._batch cimport ProducerBatch
+from kafkacore.producer._partition_sequences cimport PartitionSequences
 
 import logging
 
-from kafkacore.producer._batch import ProducerBatch
-from kafkacore.producer.partition_sequences import NO_SEQUENCE, PartitionSequences, sequence_after
-from kafkacore.structs import TopicPartition
+from kafkacore.producer._partition_sequences import NO_SEQUENCE, sequence_after
 
 logger = logging.getLogger("kafkacore.producer")
 
 NO_PRODUCER_ID = -1
 NO_EPOCH = -1
-#: The last epoch of a producer id. To increase the epoch further, a new producer id is needed.
+# The last epoch of a producer id. To increase the epoch further, a new producer id is needed.
 LAST_EPOCH = 2**15 - 1
-#: Number of batches that a broker remembers per producer and partition. At most this many batches of a
-#: partition may be in flight.
+# Number of batches that a broker remembers per producer and partition. At most this many batches of a
+# partition may be in flight.
 MAX_IN_FLIGHT = 5
-#: How long, in milliseconds, this client assumes that a broker remembers an idle producer. By default a
-#: broker remembers an idle producer for a day (``producer.id.expiration.ms``).
+# How long, in milliseconds, this client assumes that a broker remembers an idle producer. By default a
+# broker remembers an idle producer for a day (``producer.id.expiration.ms``).
 KNOWN_FOR_MS = 3_600_000.0
 
 
-class ProducerIdState:
+@cython.final
+cdef class ProducerIdState:
     """The producer id and epoch, and the sequence numbers of every partition.
 
     Only the network thread uses this object.
@@ -41,21 +44,19 @@ class ProducerIdState:
         response. Only the response to a later batch shows whether the broker has written the failed batch.
     """
 
-    __slots__ = ("producer_epoch", "producer_id", "sequences", "unresolved")
-
-    def __init__(self) -> None:
+    def __init__(self):
         self.producer_id = NO_PRODUCER_ID
         self.producer_epoch = NO_EPOCH
-        self.sequences: dict[TopicPartition, PartitionSequences] = {}
-        self.unresolved: dict[TopicPartition, int] = {}
+        self.sequences = {}
+        self.unresolved = {}
 
     # ---- Producer id and epoch -----------------------------------------------------------------------------
 
-    def set_producer_id_and_epoch(self, producer_id: int, producer_epoch: int) -> None:
+    def set_producer_id_and_epoch(self, int64_t producer_id, int producer_epoch):
         """Use the producer id and epoch that a broker assigned."""
         self.producer_id, self.producer_epoch = producer_id, producer_epoch
 
-    def bump_epoch(self) -> bool:
+    def bump_epoch(self):
         """Start the next epoch without a request to the broker (KIP-360).
 
         Returns
@@ -71,17 +72,17 @@ class ProducerIdState:
 
     # ---- Batches -------------------------------------------------------------------------------------------
 
-    def may_drain(self, batch: ProducerBatch, now_ms: float) -> bool:
+    def may_drain(self, ProducerBatch batch not None, double now_ms):
         """Return whether the sequence numbers allow the first batch of a queue to be drained now."""
-        topic_partition = batch.topic_partition
-        sequences = self.sequences.get(topic_partition)
+        cdef PartitionSequences sequences = self.sequences.get(batch.topic_partition)
+        cdef list in_flight
         if sequences is None:
             return True
         in_flight = sequences.in_flight
-        if batch.has_sequence:
+        if batch.base_sequence >= 0:
             # A retried batch is sent only if no earlier batch is in flight. This keeps the batches in order.
             return not in_flight or in_flight[0] is batch
-        if topic_partition in self.unresolved:
+        if batch.topic_partition in self.unresolved:
             return False
         if not in_flight:
             return True
@@ -95,25 +96,22 @@ class ProducerIdState:
             and sequences.is_of(self.producer_id, self.producer_epoch)
         )
 
-    def assign(self, batch: ProducerBatch, is_transactional: bool) -> None:
+    def assign(self, ProducerBatch batch not None, bint is_transactional):
         """Assign sequence numbers to a batch that is drained for the first time.
 
         A retried batch keeps its numbers. By these numbers, the broker recognizes duplicates.
         """
-        if batch.has_sequence:
+        cdef PartitionSequences sequences
+        if batch.base_sequence >= 0:
             return
         sequences = self.sequences.get(batch.topic_partition)
         if sequences is None:
             sequences = self.sequences[batch.topic_partition] = PartitionSequences()
-        producer_id, producer_epoch = self.producer_id, self.producer_epoch
-        # Repeat the condition of is_of(). A call would be slow, because this method runs for every batch.
-        if not sequences.in_flight and (
-            sequences.producer_epoch != producer_epoch or sequences.producer_id != producer_id
-        ):
-            sequences.start_at_beginning(producer_id, producer_epoch)
+        if not sequences.in_flight and not sequences.is_of(self.producer_id, self.producer_epoch):
+            sequences.start_at_beginning(self.producer_id, self.producer_epoch)
         sequences.number(batch, is_transactional)
 
-    def acknowledge(self, batch: ProducerBatch, base_offset: int, now_ms: float) -> None:
+    def acknowledge(self, ProducerBatch batch not None, base_offset, double now_ms):
         """Record that the broker has written the batch, even if the batch failed before the response arrived.
 
         Parameters
@@ -121,11 +119,11 @@ class ProducerIdState:
         base_offset:
             Offset of the first record, or -1 if it is unknown because the batch is a duplicate.
         """
-        sequences = self.sequences.get(batch.topic_partition)
+        cdef PartitionSequences sequences = self.sequences.get(batch.topic_partition)
         if sequences is not None:
             sequences.acknowledge(batch, base_offset, now_ms)
 
-    def is_next(self, batch: ProducerBatch) -> bool:
+    def is_next(self, ProducerBatch batch not None):
         """Return whether ``batch`` follows the last acknowledged or the last failed batch.
 
         If such a batch gets OUT_OF_ORDER_SEQUENCE_NUMBER, the broker lacks earlier records that no retry will
@@ -137,7 +135,7 @@ class ProducerIdState:
         given_up = self.unresolved.get(batch.topic_partition)
         return batch.base_sequence in (sequences.expected, given_up)
 
-    def give_up(self, batch: ProducerBatch) -> bool:
+    def give_up(self, ProducerBatch batch not None):
         """Remove a failed batch and mark its partition as unresolved.
 
         Returns
@@ -155,7 +153,7 @@ class ProducerIdState:
         logger.debug("%s failed: a later response will show whether the batch was written", batch)
         return True
 
-    def take_back(self, batch: ProducerBatch) -> bool:
+    def take_back(self, ProducerBatch batch not None):
         """Remove a failed batch that was not written, and reuse its sequence numbers for the next batch.
 
         Returns
@@ -170,7 +168,7 @@ class ProducerIdState:
         sequences.next = batch.base_sequence
         return True
 
-    def split(self, batch: ProducerBatch, halves: list[ProducerBatch]) -> None:
+    def split(self, ProducerBatch batch not None, list halves not None):
         """Replace ``batch`` by ``halves``, which have the same sequence numbers."""
         sequences = self.sequences.get(batch.topic_partition)
         if sequences is not None:
@@ -178,7 +176,7 @@ class ProducerIdState:
 
     # ---- Partitions ----------------------------------------------------------------------------------------
 
-    def resolve(self) -> list[TopicPartition]:
+    def resolve(self):
         """Clear the unresolved partitions in which the failed batch or a later batch was acknowledged.
 
         Returns
@@ -196,14 +194,14 @@ class ProducerIdState:
                 unresolvable.append(topic_partition)
         return unresolvable
 
-    def start_at_beginning(self, topic_partition: TopicPartition) -> None:
+    def start_at_beginning(self, topic_partition):
         """Renumber the partition's batches from 0, with the current producer id and epoch."""
         sequences = self.sequences.get(topic_partition)
         if sequences is not None:
             sequences.start_at_beginning(self.producer_id, self.producer_epoch)
         self.unresolved.pop(topic_partition, None)
 
-    def reset_sequences(self) -> None:
+    def reset_sequences(self):
         """Start every partition at sequence 0 and forget the batches in flight."""
         for sequences in self.sequences.values():
             sequences.forget()

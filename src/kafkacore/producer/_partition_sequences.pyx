@@ -4,21 +4,32 @@ Sequence numbers count records from 0 to 2^31 - 1 and then start again at 0. See
 ``TxnPartitionEntry``.
 """
 
-from __future__ import annotations
+cimport cython
+from libc.stdint cimport int32_t, int64_t
 
-from kafkacore.producer._batch import ProducerBatch
+from kafkacore.producer._batch cimport ProducerBatch
+
 from kafkacore.structs import INT32_MAX
 
 NO_SEQUENCE = -1
 MAX_SEQUENCE = INT32_MAX
 
 
-def sequence_after(sequence: int, count: int = 1) -> int:
+def sequence_after(int64_t sequence, int64_t count=1):
     """Return the number ``count`` records after ``sequence``, which is -1 before the first record."""
-    return (sequence + count) & MAX_SEQUENCE
+    return _sequence_after(sequence, count)
 
 
-class PartitionSequences:
+cdef int32_t _sequence_after(int64_t sequence, int64_t count) noexcept:
+    return <int32_t> ((sequence + count) & 0x7FFFFFFF)
+
+
+cdef bint _is_later(int64_t sequence, int64_t other) noexcept:
+    return 0 < ((sequence - other) & 0x7FFFFFFF) <= 0x7FFFFFFF // 2
+
+
+@cython.final
+cdef class PartitionSequences:
     """The sequence numbers of one producer in one partition.
 
     Attributes
@@ -42,50 +53,46 @@ class PartitionSequences:
         waits for a retry. ``batch.place`` gives these batches the same order in the queue.
     """
 
-    __slots__ = (
-        "in_flight", "known_at_ms", "known_by_id", "last_acknowledged", "last_offset", "next",
-        "producer_epoch", "producer_id",
-    )  # fmt: skip
-
-    def __init__(self) -> None:
+    def __init__(self):
         self.known_by_id = -1
         self.known_at_ms = 0.0
         self.last_offset = -1
         self.forget()
 
-    def forget(self) -> None:
+    def forget(self):
         """Drop the producer id, the sequence numbers and the batches in flight."""
         self.producer_id = -1
         self.producer_epoch = -1
         self.next = 0
-        self.last_acknowledged = NO_SEQUENCE
-        self.in_flight: list[ProducerBatch] = []
+        self.last_acknowledged = -1
+        self.in_flight = []
 
-    def is_of(self, producer_id: int, producer_epoch: int) -> bool:
+    cpdef bint is_of(self, int64_t producer_id, int producer_epoch) noexcept:
         return self.producer_epoch == producer_epoch and self.producer_id == producer_id
 
     @property
-    def expected(self) -> int:
+    def expected(self):
         """The sequence number after ``last_acknowledged``."""
-        return sequence_after(self.last_acknowledged)
+        return _sequence_after(self.last_acknowledged, 1)
 
     @staticmethod
-    def is_later(sequence: int, other: int) -> bool:
+    def is_later(int64_t sequence, int64_t other):
         """Return whether ``sequence`` is later than ``other``, for numbers modulo 2^31."""
-        return 0 < (sequence - other) & MAX_SEQUENCE <= MAX_SEQUENCE // 2
+        return _is_later(sequence, other)
 
-    def number(self, batch: ProducerBatch, is_transactional: bool) -> None:
+    cpdef int number(self, ProducerBatch batch, bint is_transactional) except -1:
         """Assign the next sequence numbers to a batch that accepts no more records."""
         batch.set_producer_state(self.producer_id, self.producer_epoch, self.next, is_transactional)
-        self.next = sequence_after(self.next, batch.record_count)
+        self.next = _sequence_after(self.next, batch.record_count)
         self.in_flight.append(batch)
+        return 0
 
-    def is_first(self, batch: ProducerBatch) -> bool:
+    def is_first(self, ProducerBatch batch not None):
         return bool(self.in_flight) and self.in_flight[0] is batch
 
-    def remove(self, batch: ProducerBatch) -> bool:
+    cpdef bint remove(self, ProducerBatch batch) except -1:
         """Remove a batch from ``in_flight``; return whether it was in flight."""
-        in_flight = self.in_flight
+        cdef list in_flight = self.in_flight
         if in_flight and in_flight[0] is batch:
             del in_flight[0]
             return True
@@ -94,34 +101,34 @@ class PartitionSequences:
         in_flight.remove(batch)
         return True
 
-    def replace(self, batch: ProducerBatch, halves: list[ProducerBatch]) -> None:
+    def replace(self, ProducerBatch batch not None, list halves not None):
         """Replace ``batch`` by ``halves``, which have the same sequence numbers."""
         if batch in self.in_flight:
             at = self.in_flight.index(batch)
             self.in_flight[at : at + 1] = halves
 
-    def acknowledge(self, batch: ProducerBatch, base_offset: int, now_ms: float) -> None:
+    cpdef int acknowledge(self, ProducerBatch batch, base_offset, double now_ms) except -1:
         """Record that the broker has written the batch. Responses may arrive in any order."""
+        cdef int32_t last = batch.last_sequence
         self.remove(batch)
-        producer_id = batch.producer_id
-        # Repeat the condition of is_of(). A call would be slow, because this method runs for every
-        # acknowledged batch.
-        if producer_id < 0 or producer_id != self.producer_id or batch.producer_epoch != self.producer_epoch:
-            return
-        self.known_by_id = producer_id
+        if batch.producer_id < 0 or not self.is_of(batch.producer_id, batch.producer_epoch):
+            return 0
+        self.known_by_id = batch.producer_id
         self.known_at_ms = now_ms
-        last = batch.last_sequence
-        if self.last_acknowledged == NO_SEQUENCE or self.is_later(last, self.last_acknowledged):
+        if self.last_acknowledged == -1 or _is_later(last, self.last_acknowledged):
             self.last_acknowledged = last
-        last_offset = base_offset + batch.record_count - 1
-        if base_offset >= 0 and last_offset > self.last_offset:
-            self.last_offset = last_offset
+        # These are Python integers, because the sum may exceed 64 bits if a broker responds with nonsense.
+        if base_offset >= 0:
+            self.last_offset = max(self.last_offset, base_offset + batch.record_count - 1)
+        return 0
 
-    def start_at_beginning(self, producer_id: int, producer_epoch: int) -> None:
+    cpdef int start_at_beginning(self, int64_t producer_id, int producer_epoch) except -1:
         """Renumber the batches in flight from 0, with a new producer id or epoch."""
+        cdef ProducerBatch batch
         self.producer_id, self.producer_epoch = producer_id, producer_epoch
         self.next = 0
-        self.last_acknowledged = NO_SEQUENCE
+        self.last_acknowledged = -1
         for batch in self.in_flight:
             batch.set_producer_state(producer_id, producer_epoch, self.next, batch.is_transactional)
-            self.next = sequence_after(self.next, batch.record_count)
+            self.next = _sequence_after(self.next, batch.record_count)
+        return 0

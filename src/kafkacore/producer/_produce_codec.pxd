@@ -1,0 +1,7 @@
+"""The encoder of produce requests for Cython callers."""
+
+from kafkacore.wire._writer cimport Writer
+
+
+cdef int write_produce_body(Writer writer, int version, int acks, int timeout_ms, list topics,
+                            transactional_id) except -1
