@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -49,6 +49,8 @@ class GroupEvents:
         The broker to restart, for the kind "outage".
     may_kill_broker:
         Whether an outage may be a SIGKILL. Otherwise the broker is stopped.
+    without:
+        Clients that do not take part.
     """
 
     group: MixedGroup
@@ -56,6 +58,7 @@ class GroupEvents:
     kinds: Sequence[str] = WITHOUT_OUTAGES
     broker: Restartable | None = None
     may_kill_broker: bool = True
+    without: Collection[str] = ()
     #: Number of events by kind.
     counts: Counter[str] = field(default_factory=Counter)
     #: Group protocol that joining members use, while the group migrates.
@@ -82,7 +85,7 @@ class GroupEvents:
 
     @property
     def _clients(self) -> tuple[str, ...]:
-        return CLIENTS[self.group.protocol]
+        return tuple(client for client in CLIENTS[self.group.protocol] if client not in self.without)
 
     @property
     def _migrates(self) -> bool:
