@@ -371,6 +371,15 @@ class NetworkClient:
         if self.metrics is not None and request.send is not None:
             self.metrics.requests.request_sent(request.node_id, request.send.size_in_bytes, now_ms)
 
+    def flush(self, now_ms: float) -> None:
+        """Write the requests that are queued, as far as the sockets accept them."""
+        self._check_open()
+        if self.in_flight.unanswered_count:
+            # A request without a response is complete when a poll reports it as written.
+            self.poll(0, now_ms)
+        else:
+            self.selector.flush()
+
     def begin_heartbeats(
         self,
         node_id: int,

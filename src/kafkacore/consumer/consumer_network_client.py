@@ -213,10 +213,17 @@ class ConsumerNetworkClient:
 
     def transmit_sends(self) -> None:
         """Send queued requests without waiting, and without running any callback of a future."""
+        self._transmit(lambda now_ms: self.client.poll(0, now_ms))
+
+    def write_requests(self) -> None:
+        """Write queued requests to the sockets, without looking for responses."""
+        self._transmit(self.client.flush)
+
+    def _transmit(self, write: Callable[[float], object]) -> None:
         now_ms = self.clock.monotonic_ms()
         try:
             self._try_send(now_ms)
-            self.client.poll(0, now_ms)
+            write(now_ms)
         except Exception:
             raise
         except BaseException:

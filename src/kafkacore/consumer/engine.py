@@ -311,7 +311,7 @@ class ConsumerEngine:
         """Send the next fetch before decoding the last buffered records, so that the broker is not idle."""
         if max_records == 0 or not self.fetcher.send_ahead(max_records, end_offsets):
             return False
-        self.client.transmit_sends()
+        self.client.write_requests()
         return True
 
     def _wait(self, timer: Timer, end_offsets: Mapping[TopicPartition, int] | None) -> None:

@@ -13,7 +13,6 @@ from typing import NamedTuple
 from uuid import UUID
 
 from kafkacore.errors import FetchSessionIdNotFoundError, for_code
-from kafkacore.protocol import ZERO_UUID
 from kafkacore.protocol.generated.fetch import FetchResponse
 from kafkacore.structs import INT32_MAX, TopicPartition
 
@@ -107,9 +106,9 @@ class FetchSessionHandler:
         return Builder(self)
 
     def _build(self, wanted: dict[TopicPartition, FetchPartition]) -> FetchRequestData:
-        can_use_topic_ids = all(partition.topic_id != ZERO_UUID for partition in wanted.values())
+        can_use_topic_ids = all(partition.topic_id.int for partition in wanted.values())
         previous = self._partitions
-        used_topic_ids = not any(partition.topic_id == ZERO_UUID for partition in previous.values())
+        used_topic_ids = all(partition.topic_id.int for partition in previous.values())
         metadata = self._next
         if not metadata.is_full and previous and wanted and used_topic_ids != can_use_topic_ids:
             # A session uses either names or ids, and cannot change from one to the other.
@@ -135,7 +134,7 @@ class FetchSessionHandler:
 
     @staticmethod
     def _names_of(partitions: Mapping[TopicPartition, FetchPartition]) -> dict[UUID, str]:
-        return {data.topic_id: tp.topic for tp, data in partitions.items() if data.topic_id != ZERO_UUID}
+        return {data.topic_id: tp.topic for tp, data in partitions.items() if data.topic_id.int}
 
     def handle_response(self, response: FetchResponse, version: int) -> bool:
         """Update the session with a response, and return whether the response may be used.

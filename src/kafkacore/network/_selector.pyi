@@ -192,6 +192,22 @@ class Selector:
             Whether the frame was completely written. If so, no poll reports it in ``completed_sends``. If
             not, later polls write the remaining bytes.
         """
+    def flush(self) -> None:
+        """Try to write the queued frames, without waiting for events. The next poll reports the results."""
+    def borrow(self, connection_id: str) -> bool:
+        """Let the calling thread send a frame by :meth:`send_now` while another thread polls.
+
+        The caller then calls :meth:`give_back`, and in between only compiled functions; see
+        :meth:`Poller.borrow`.
+
+        Returns
+        -------
+        bool
+            ``False`` if no thread waits in a poll, if the connection uses TLS or SASL, or if its previous
+            frame is not written yet.
+        """
+    def give_back(self) -> None:
+        """Let the polling thread continue after :meth:`borrow`."""
     def poll(self, timeout_ms: float, return_on_completed_sends: bool = True) -> None:
         """Perform all possible I/O. If no I/O is possible, wait until I/O is possible.
 

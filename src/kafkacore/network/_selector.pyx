@@ -314,6 +314,11 @@ cdef class Selector:
         self.unwritten.pop()
         return True
 
+    def flush(self):
+        """Try to write the queued frames, without waiting for events. The next poll reports the results."""
+        self.channels.check_usable()
+        self.write_unwritten()
+
     def borrow(self, str connection_id):
         """Let the calling thread send a frame by :meth:`send_now` while another thread polls.
 

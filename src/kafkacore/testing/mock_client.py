@@ -124,6 +124,9 @@ class MockSelector:
         self.attempts.append((connection_id, address))
         self.addresses[connection_id] = address
 
+    def flush(self) -> None:
+        """Leave the frames to the next poll."""
+
     def send(self, send: NetworkSend) -> None:
         if send.destination_id not in self.addresses:
             raise IllegalStateError(f"connection {send.destination_id} does not exist")

@@ -306,6 +306,9 @@ class ModelNetwork:
     def wakeup(self):
         self.woken += 1
 
+    def flush(self, now_ms):
+        pass
+
     def poll(self, timeout_ms, now_ms, *, has_unsent=True):
         self.polls.append(timeout_ms)
         if self.metadata.is_update_due():

@@ -81,6 +81,16 @@ def test_a_request_without_a_response_is_complete_when_it_is_written() -> None:
     assert mock.client.in_flight_request_count(0) == 0
 
 
+def test_a_flush_completes_what_expects_no_response() -> None:
+    mock = connected()
+    ended = mock.send(0, ProduceRequest(acks=0), expect_response=False)
+    mock.client.flush(now(mock))
+    assert len(ended) == 1
+    ended = mock.send(0, ListOffsetsRequest())
+    mock.client.flush(now(mock))
+    assert ended == []
+
+
 def test_a_version_that_the_broker_does_not_know_ends_the_request_unsent() -> None:
     mock = MockClient()
     mock.api_versions = ApiVersionsResponse(

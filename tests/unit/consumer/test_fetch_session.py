@@ -7,7 +7,6 @@ import pytest
 from kafkacore.consumer.fetch_session import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
-    ZERO_UUID,
     FetchMetadata,
     FetchPartition,
     FetchSessionHandler,
@@ -18,6 +17,7 @@ from kafkacore.errors import (
     InvalidFetchSessionEpochError,
     KafkaConnectionError,
 )
+from kafkacore.protocol import ZERO_UUID
 from kafkacore.protocol.generated.fetch import FetchResponse
 from kafkacore.structs import TopicPartition
 

@@ -93,7 +93,7 @@ def test_a_wait_that_ends_lasts_until_the_connections_are_given_back(polled: Pol
     assert polled.polls == 0
     assert polled.selector.completed_receives == []
     polled.selector.give_back()
-    eventually(lambda: polled.polls == 1)
+    eventually(lambda: polled.polls >= 1)
 
 
 def test_only_one_thread_borrows_at_a_time(polled: Polled) -> None:

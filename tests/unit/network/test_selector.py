@@ -632,3 +632,22 @@ def test_closed_channel_gives_memory_of_its_frame_back_whoever_holds_it(make: Ca
     pair.selector.close("a")
     assert held.is_closed
     assert pool.used < MIB
+
+
+def test_flush_writes_frames_and_a_later_poll_reports_a_failure(make: Callable[..., Pair]) -> None:
+    pair = make()
+    peer = pair.connect("c")
+    pair.send("c", b"frame")
+    pair.selector.flush()
+    assert peer.recv(9) == b"\0\0\0\5frame"
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    peer.close()
+
+    def is_reported() -> bool:
+        if "c" not in pair.disconnected:
+            pair.send("c", b"frame")
+            pair.selector.flush()
+            pair.poll()
+        return "c" in pair.disconnected
+
+    eventually(is_reported)
