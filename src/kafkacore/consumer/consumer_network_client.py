@@ -111,7 +111,9 @@ class ConsumerNetworkClient:
         timeout_ms: float | None = None,
         max_version: int | None = None,
     ) -> RequestFuture[ClientResponse]:
-        """Queue ``request`` for ``node``.
+        """Queue ``request`` for ``node``. The next poll sends it.
+
+        Only one thread at a time uses this client, so no poll can be waiting during the call.
 
         Parameters
         ----------
@@ -144,8 +146,6 @@ class ConsumerNetworkClient:
         )
         self._open[future] = client_request
         self._unsent.setdefault(node, deque()).append((client_request, now_ms + timeout, future))
-        # Wake up the thread that may be waiting in the selector.
-        self.client.wakeup()
         return future
 
     @staticmethod

@@ -54,6 +54,8 @@ cdef class Poller:
     cdef kc_event events[MAX_EVENTS]
     cdef int wake_fds[2]
     cdef bint is_woken
+    # Whether wakeup() or a signal ended the last wait.
+    cdef bint was_cut_short
     # While a thread waits without the GIL: the fork generation plus 1. Otherwise 0.
     cdef int waiting_in
     cdef bint is_epoll
@@ -70,6 +72,7 @@ cdef class Poller:
                          event_handler handler=*, void *context=*) except -1
     cdef int wait_unhandled(self, int timeout_ms, event_handler handler, void *context) noexcept nogil
 
+cdef double monotonic_ms() noexcept nogil
 cdef Py_ssize_t receive_bytes(int fd, void *to, Py_ssize_t size) noexcept nogil
 cdef Py_ssize_t send_vector(int fd, const iovec *vector, int count, bint more) noexcept nogil
 cdef Py_ssize_t send_file(int fd, int file, int64_t position, Py_ssize_t size) noexcept nogil

@@ -196,6 +196,7 @@ cdef class Poller:
         if self.handle == NULL:
             raise ValueError("the poller is closed")
         self.check_not_waiting()
+        self.was_cut_short = False
         # Round up, because a wait of 0.4 ms must not become a busy loop of 0 ms waits.
         timeout = <int> ceil(timeout_ms) if 0 < timeout_ms < MAX_TIMEOUT_MS else 0 if timeout_ms <= 0 else -1
         if is_nonblocking:
@@ -215,12 +216,14 @@ cdef class Poller:
                 raise_errno(-count)
             # A signal may have ended the wait. Run the signal handlers, which may raise an exception
             # (Ctrl-C).
+            self.was_cut_short = True
             PyErr_CheckSignals()
             return 0
         for i in range(count):
             if self.events[i].fd == self.wake_fds[0]:
                 kc_wakeup_drain(self.wake_fds[0])
                 self.is_woken = False
+                self.was_cut_short = True
             else:
                 self.events[kept] = self.events[i]
                 kept += 1

@@ -20,7 +20,7 @@ from kafkacore.network._delayed_close cimport DelayedCloses
 from kafkacore.network._native_heartbeat cimport NativeHeartbeat
 from kafkacore.network._idle cimport IdleExpiry
 from kafkacore.network._memory cimport MemoryPool
-from kafkacore.network._poller cimport KC_BROKEN, KC_READ, KC_WRITE, Poller
+from kafkacore.network._poller cimport KC_BROKEN, KC_READ, KC_WRITE, Poller, monotonic_ms
 from kafkacore.network._receive cimport ENDED, MORE, ReadBuffer
 from kafkacore.network._send cimport NetworkSend
 from kafkacore.network._setup_deadlines cimport SetupDeadlines
@@ -360,14 +360,38 @@ cdef class Selector:
         IllegalStateError
             If the method is called in a forked child or after :meth:`close_all`.
         """
-        cdef int count, at
-        cdef double now_ms
+        cdef double end_ms = monotonic_ms() + timeout_ms
         self.channels.check_usable()
         if not self.is_interrupted:
             self.clear()
         self.is_interrupted = True
         self.channels.resume_starved(self.memory_pool, self.buffered)
         self.write_unwritten()
+        self.serve_events(timeout_ms, return_on_completed_sends)
+        # An event may bring only a part of a frame or of a handshake. Then there is nothing to report yet.
+        while not self.poller.was_cut_short and not self.has_results() and monotonic_ms() < end_ms:
+            self.serve_events(end_ms - monotonic_ms(), return_on_completed_sends)
+        self.disconnected.update(self.failed)
+        self.failed.clear()
+        if self.disconnected and self.connected:
+            self.connected = [each for each in self.connected if each not in self.disconnected]
+        if self.interrupt is not None:
+            cause, self.interrupt = self.interrupt, None
+            raise cause
+        self.is_interrupted = False
+
+    # ---- Steps of a poll ----------------------------------------------------------------------------------
+
+    cdef int clear(self) except -1:
+        # Create new lists, because the caller may still use the lists of the last poll.
+        self.connected, self.completed_sends, self.completed_receives, self.accepted = [], [], [], []
+        self.disconnected = {}
+        return 0
+
+    cdef int serve_events(self, double timeout_ms, bint return_on_completed_sends) except -1:
+        """Wait for events and handle them."""
+        cdef int count, at
+        cdef double now_ms
         if self.immediately_connected:
             timeout_ms = 0
         count = self.poller.wait_events(
@@ -387,22 +411,14 @@ cdef class Selector:
         if self.buffered:
             self.serve_buffered(now_ms)
         self.close_due(now_ms)
-        self.disconnected.update(self.failed)
-        self.failed.clear()
-        if self.disconnected and self.connected:
-            self.connected = [each for each in self.connected if each not in self.disconnected]
-        if self.interrupt is not None:
-            cause, self.interrupt = self.interrupt, None
-            raise cause
-        self.is_interrupted = False
-
-    # ---- Steps of a poll ----------------------------------------------------------------------------------
-
-    cdef int clear(self) except -1:
-        # Create new lists, because the caller may still use the lists of the last poll.
-        self.connected, self.completed_sends, self.completed_receives, self.accepted = [], [], [], []
-        self.disconnected = {}
         return 0
+
+    cdef bint has_results(self) except -1:
+        """Return whether a poll has anything to report."""
+        return bool(
+            self.completed_receives or self.completed_sends or self.connected or self.accepted
+            or self.failed or self.disconnected or self.interrupt is not None
+        )
 
     cdef int write_unwritten(self) except -1:
         """Write the frames queued since the last poll.
