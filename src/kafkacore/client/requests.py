@@ -35,6 +35,13 @@ class Completion(Protocol):
         """Call the callback of the request, or do its work."""
 
 
+class UsualResponse(Completion, Protocol):
+    """Reads the usual response to a request without a message object; see :class:`ClientRequest`."""
+
+    def read(self, payload: memoryview, /) -> bool:
+        """Read the payload of a frame; return whether it is the usual response."""
+
+
 class ClientResponse:
     """The result of a request: the response, or the reason for its absence.
 

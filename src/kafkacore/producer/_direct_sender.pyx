@@ -21,8 +21,9 @@ from kafkacore.wire._writer cimport Writer
 from kafkacore.client.connection_states import ConnectionState
 from kafkacore.errors import UnsupportedVersionError
 from kafkacore.network import NetworkSend
+from kafkacore.producer import produce_request
 from kafkacore.producer._lone_batch import LoneBatch
-from kafkacore.producer.produce_request import LAST_VERSION_BY_NAME, BatchesRequest, produce_version_limit
+from kafkacore.producer.produce_request import BatchesRequest, produce_version_limit
 from kafkacore.protocol import ZERO_UUID
 from kafkacore.protocol.exchange import around_correlation_id
 
@@ -158,7 +159,7 @@ cdef class DirectSender:
             route.version = route.versions.latest_usable_version(BatchesRequest, limit)
         except UnsupportedVersionError:
             return None
-        if route.version > LAST_VERSION_BY_NAME:
+        if route.version > produce_request.LAST_VERSION_BY_NAME:
             route.topic = route.topic_id.bytes
         route.before, route.after = around_correlation_id(
             BatchesRequest.API_KEY, route.version, self._client.client_id

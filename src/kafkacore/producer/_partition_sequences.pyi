@@ -2,7 +2,6 @@ from typing import Final, final
 
 from kafkacore.producer._batch import ProducerBatch
 
-NO_SEQUENCE: Final[int]
 MAX_SEQUENCE: Final[int]
 
 def sequence_after(sequence: int, count: int = 1) -> int: ...
@@ -17,7 +16,6 @@ class PartitionSequences:
     known_at_ms: float
     last_offset: int
     in_flight: list[ProducerBatch]
-    def __init__(self) -> None: ...
     def forget(self) -> None: ...
     def is_of(self, producer_id: int, producer_epoch: int) -> bool: ...
     @property

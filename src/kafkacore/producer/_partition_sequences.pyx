@@ -9,10 +9,7 @@ from libc.stdint cimport int32_t, int64_t
 
 from kafkacore.producer._batch cimport ProducerBatch
 
-from kafkacore.structs import INT32_MAX
-
-NO_SEQUENCE = -1
-MAX_SEQUENCE = INT32_MAX
+MAX_SEQUENCE = 0x7FFFFFFF
 
 
 def sequence_after(int64_t sequence, int64_t count=1):
@@ -53,7 +50,7 @@ cdef class PartitionSequences:
         waits for a retry. ``batch.place`` gives these batches the same order in the queue.
     """
 
-    def __init__(self):
+    def __cinit__(self):
         self.known_by_id = -1
         self.known_at_ms = 0.0
         self.last_offset = -1

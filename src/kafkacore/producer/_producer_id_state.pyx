@@ -11,7 +11,7 @@ from kafkacore.producer._partition_sequences cimport PartitionSequences
 
 import logging
 
-from kafkacore.producer._partition_sequences import NO_SEQUENCE, sequence_after
+from kafkacore.producer._partition_sequences import sequence_after
 
 logger = logging.getLogger("kafkacore.producer")
 
@@ -44,7 +44,7 @@ cdef class ProducerIdState:
         response. Only the response to a later batch shows whether the broker has written the failed batch.
     """
 
-    def __init__(self):
+    def __cinit__(self):
         self.producer_id = NO_PRODUCER_ID
         self.producer_epoch = NO_EPOCH
         self.sequences = {}
@@ -147,8 +147,8 @@ cdef class ProducerIdState:
         if sequences is None or not batch.has_sequence or not sequences.remove(batch):
             return False
         following = sequence_after(batch.last_sequence)
-        given_up = self.unresolved.get(batch.topic_partition, NO_SEQUENCE)
-        if given_up == NO_SEQUENCE or sequences.is_later(following, given_up):
+        given_up = self.unresolved.get(batch.topic_partition)
+        if given_up is None or sequences.is_later(following, given_up):
             self.unresolved[batch.topic_partition] = following
         logger.debug("%s failed: a later response will show whether the batch was written", batch)
         return True

@@ -22,8 +22,8 @@ class ConsumerHeartbeat:
     version: int
     def __init__(
         self,
-        *,
         group_id: str,
+        *,
         member_id: str,
         member_epoch: int,
         instance_id: str | None,

@@ -53,7 +53,7 @@ cdef class ConsumerHeartbeat:
     cdef public object subscribed_topic_names, topic_partitions
 
     def __init__(
-        self, *, str group_id not None, str member_id not None, int member_epoch, str instance_id,
+        self, str group_id not None, *, str member_id not None, int member_epoch, str instance_id,
         str rack_id, int rebalance_timeout_ms, subscribed_topic_names, str subscribed_topic_regex,
         str server_assignor, topic_partitions, str client_id not None, str client_host not None,
         int version,
