@@ -45,6 +45,7 @@ class ClientRequest:
         the payload and returns whether that is the usual response. In this case its method ``on_complete`` is
         called instead of ``callback``.
     """
+
     node_id: int
     request: Request[Any]
     request_class: type[RequestMessage[Any]]
