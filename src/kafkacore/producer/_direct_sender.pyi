@@ -1,18 +1,26 @@
-from typing import final
+from typing import Any, Protocol, final
 
 from kafkacore.client import NetworkClient
 from kafkacore.clock import Clock
+from kafkacore.producer._partition_queue import PartitionQueue
 from kafkacore.producer.idempotence import IdempotenceManager
-from kafkacore.producer.record_accumulator import RecordAccumulator
-from kafkacore.producer.sender import Sender
+
+class _Sender(Protocol):
+    acks: int
+    request_timeout_ms: int
+    outcomes: Any
+
+class _Accumulator(Protocol):
+    active: dict[PartitionQueue, None]
+    delivery_timeout_ms: float
 
 @final
 class DirectSender:
     def __init__(
         self,
-        sender: Sender,
+        sender: _Sender,
         client: NetworkClient,
         clock: Clock,
-        accumulator: RecordAccumulator,
+        accumulator: _Accumulator,
         manager: IdempotenceManager | None,
     ) -> None: ...

@@ -21,9 +21,8 @@ from kafkacore.wire._writer cimport Writer
 from kafkacore.client.connection_states import ConnectionState
 from kafkacore.errors import UnsupportedVersionError
 from kafkacore.network import NetworkSend
-from kafkacore.producer import produce_request
 from kafkacore.producer._lone_batch import LoneBatch
-from kafkacore.producer.produce_request import BatchesRequest, produce_version_limit
+from kafkacore.producer.produce_request import BatchesRequest, produce_version_limit, topic_in_response
 from kafkacore.protocol import ZERO_UUID
 from kafkacore.protocol.exchange import around_correlation_id
 
@@ -152,15 +151,14 @@ cdef class DirectSender:
         if route.versions is None or route.connection is None:
             return None
         route.connection_id = self._client.connection_id(route.node_id)
-        route.topic = queue.topic_partition[0]
-        route.topic_id = route.cluster.topic_id(route.topic) or ZERO_UUID
-        limit = produce_version_limit(route.cluster, [route.topic])
+        topic = queue.topic_partition[0]
+        route.topic_id = route.cluster.topic_id(topic) or ZERO_UUID
+        limit = produce_version_limit(route.cluster, [topic])
         try:
             route.version = route.versions.latest_usable_version(BatchesRequest, limit)
         except UnsupportedVersionError:
             return None
-        if route.version > produce_request.LAST_VERSION_BY_NAME:
-            route.topic = route.topic_id.bytes
+        route.topic = topic_in_response(topic, route.topic_id, route.version)
         route.before, route.after = around_correlation_id(
             BatchesRequest.API_KEY, route.version, self._client.client_id
         )

@@ -162,6 +162,11 @@ def produce_version_limit(
     return LAST_VERSION_BY_NAME if max_version is None else min(max_version, LAST_VERSION_BY_NAME)
 
 
+def topic_in_response(topic: str, topic_id: UUID, version: int) -> str | bytes:
+    """Return what identifies a topic in a response of this version: its name, or the 16 bytes of its id."""
+    return topic if version <= LAST_VERSION_BY_NAME else topic_id.bytes
+
+
 def partition_responses(
     response: BatchesResponse, sent: BatchesRequest
 ) -> Mapping[tuple[str, int], PartitionResponse]:

@@ -11,7 +11,7 @@ from model.producer_harness import SenderHarness as Harness
 
 from kafkacore.producer._batch import ProducerBatch
 from kafkacore.producer._lone_batch import LoneBatch
-from kafkacore.producer.produce_request import LAST_VERSION_BY_NAME, BatchesRequest
+from kafkacore.producer.produce_request import LAST_VERSION_BY_NAME, BatchesRequest, topic_in_response
 from kafkacore.protocol import encode_response
 from kafkacore.protocol.generated.produce import ProduceRequest, ProduceResponse
 
@@ -28,13 +28,12 @@ class Lone:
         self.version = version
         self.future = self.harness.send()
         self.batch: ProducerBatch = next(iter(self.harness.accumulator.incomplete))
-        by_id = version > LAST_VERSION_BY_NAME
         self.reader = LoneBatch(
             self.harness.sender,
             self.harness.clock,
             self.batch,
             BatchesRequest(1, 1000, [("t", TOPIC_ID, [self.batch])]),
-            TOPIC_ID.bytes if by_id else "t",
+            topic_in_response("t", TOPIC_ID, version),
             CORRELATION_ID,
             version,
         )
