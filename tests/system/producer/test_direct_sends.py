@@ -123,11 +123,13 @@ def test_a_signal_handler_may_flush_at_any_time(idle: Idle) -> None:
         nonlocal flushes
         flushes += 1
         idle.producer.flush(BUDGET_S)
+        # Not an interval, because another signal would interrupt a flush that takes longer.
+        signal.setitimer(signal.ITIMER_REAL, 0.0007)
 
     before = signal.signal(signal.SIGALRM, flush)
     futures = []
     try:
-        signal.setitimer(signal.ITIMER_REAL, 0.001, 0.0007)
+        signal.setitimer(signal.ITIMER_REAL, 0.001)
         while flushes < 500:
             futures.append(idle.send(b"v"))
             time.sleep(0.0005)
@@ -240,6 +242,28 @@ def test_a_record_larger_than_the_socket_buffer_is_written_to_its_end(
             idle.await_wait()
             idle.send(value).get(BUDGET_S)
     assert values_of(our_broker.bootstrap_servers, "direct-large")[1:] == values
+
+
+def test_a_batch_that_another_thread_begins_meanwhile_is_sent_too(
+    our_broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The checksum of a large batch is computed without the GIL, so that another thread can append."""
+    idle = Idle(our_broker.bootstrap_servers, "direct-two", monkeypatch, batch_size=1 << 20)
+    offsets: list[int] = []
+    both = threading.Barrier(2, action=idle.await_wait)
+
+    def send() -> None:
+        for _ in range(60):
+            both.wait(BUDGET_S)
+            offsets.append(idle.send(bytes(500_000)).get(BUDGET_S).offset)
+
+    threads = [threading.Thread(target=send) for _ in range(2)]
+    with idle.producer:
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join(2 * BUDGET_S)
+    assert sorted(offsets) == list(range(1, 121))
 
 
 @pytest.mark.parametrize("config", KINDS.values(), ids=KINDS.keys())
