@@ -22,7 +22,6 @@ from kafkacore.client.connection_states import ConnectionState
 from kafkacore.errors import UnsupportedVersionError
 from kafkacore.network import NetworkSend
 from kafkacore.producer._lone_batch import LoneBatch
-from kafkacore.producer._readiness import move_to_back
 from kafkacore.producer.produce_request import BatchesRequest, produce_version_limit, topic_in_response
 from kafkacore.protocol import ZERO_UUID
 from kafkacore.protocol.exchange import around_correlation_id
@@ -212,5 +211,6 @@ cdef class DirectSender:
         batch.in_flight = True
         queue._batches.popleft()
         # While a large batch was sealed without the GIL, another thread may have begun the next one.
-        move_to_back(self._active, queue)
+        if len(queue._batches) == 0:
+            self._active.pop(queue, None)
         return self._selector.send_now(request.send)
