@@ -52,8 +52,8 @@ class Selector:
     waited_ms:
         Total milliseconds that all polls have waited.
     is_interrupted:
-        Whether an exception such as KeyboardInterrupt ended the last poll. The next poll then also reports
-        the results of the interrupted poll.
+        Whether the results of the last poll were not reported, because an exception such as
+        KeyboardInterrupt ended it, or those of :meth:`flush`. The next poll then also reports them.
     """
 
     connected: list[str]

@@ -81,8 +81,8 @@ cdef class Selector:
     waited_ms:
         Total milliseconds that all polls have waited.
     is_interrupted:
-        Whether an exception such as KeyboardInterrupt ended the last poll. The next poll then also reports
-        the results of the interrupted poll.
+        Whether the results of the last poll were not reported, because an exception such as
+        KeyboardInterrupt ended it, or those of :meth:`flush`. The next poll then also reports them.
     """
 
     cdef readonly list connected, completed_sends, completed_receives, accepted
@@ -307,7 +307,11 @@ cdef class Selector:
         cdef KafkaChannel channel
         self.send(send)
         channel = self.channels.get(send.destination_id)
-        if channel is None or not channel.is_ready or channel.write() != 1:
+        if channel is None or not channel.is_ready:
+            return False
+        # This counts as activity, without a look at the clock.
+        channel.has_written_in_wait = True
+        if channel.write() != 1:
             return False
         channel.pending_send = None
         send.release()
@@ -317,6 +321,9 @@ cdef class Selector:
     def flush(self):
         """Try to write the queued frames, without waiting for events. The next poll reports the results."""
         self.channels.check_usable()
+        if not self.is_interrupted:
+            self.clear()
+        self.is_interrupted = True
         self.write_unwritten()
 
     def borrow(self, str connection_id):
@@ -370,6 +377,8 @@ cdef class Selector:
         self.serve_events(timeout_ms, return_on_completed_sends)
         # An event may bring only a part of a frame or of a handshake. Then there is nothing to report yet.
         while not self.poller.was_cut_short and not self.has_results() and monotonic_ms() < end_ms:
+            # A channel may have completed a reauthentication, for which its frame had to wait.
+            self.write_unwritten()
             self.serve_events(end_ms - monotonic_ms(), return_on_completed_sends)
         self.disconnected.update(self.failed)
         self.failed.clear()
@@ -617,7 +626,7 @@ cdef class Selector:
     cdef double wait_ms(self, double timeout_ms) except -1:
         """Return the longest wait that misses no deadline, at most ``timeout_ms``."""
         cdef double due_ms
-        if self.failed or self.buffered:
+        if self.failed or self.buffered or self.unwritten:
             return 0
         due_ms = min(self.setup_deadlines.next_due_ms(), self.delayed_closes.next_due_ms())
         if due_ms == INFINITY:

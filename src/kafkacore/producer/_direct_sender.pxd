@@ -31,7 +31,8 @@ cdef class DirectSender:
     cdef InFlightRequests _in_flight
     # Node id → NodeApiVersions of the open connections.
     cdef dict _versions
-    # PartitionQueue → _Route.
+    # PartitionQueue → _Route, for this snapshot of the metadata.
+    cdef object _cluster
     cdef dict _routes
 
     cdef bint send(self, PartitionQueue queue, ProducerBatch batch) except -1

@@ -31,6 +31,10 @@ cdef extern from "Python.h":
     int PyGC_Disable()
     int PyGC_Enable()
 
+cdef enum:
+    # Larger batches are sealed and written without the GIL, so that other threads could run meanwhile.
+    MOST_BYTES = 48 * 1024
+
 READY = ConnectionState.READY
 
 
@@ -125,7 +129,12 @@ cdef class DirectSender:
         return request
 
     cdef _Route _route(self, PartitionQueue queue):
-        cdef _Route route = self._routes.get(queue)
+        cdef _Route route
+        if self._cluster is not self._sender.cluster:
+            # Do not keep old snapshots of the metadata alive.
+            self._routes.clear()
+            self._cluster = self._sender.cluster
+        route = self._routes.get(queue)
         if route is not None and self._is_valid(route):
             return route
         route = self._new_route(queue)
@@ -174,6 +183,7 @@ cdef class DirectSender:
             or route.connection.state is not READY or <double> route.connection.throttled_until_ms > now_ms
             or queue.muted or queue._is_filling or len(queue._batches) != 1 or queue._batches[0] is not batch
             or batch.result.done or batch.attempts > 0 or batch.payload is not None
+            or <Py_ssize_t> batch.size_in_bytes > MOST_BYTES
         ):
             return False
         if self._id_state is None:
@@ -210,7 +220,6 @@ cdef class DirectSender:
         self._in_flight.add(request)
         batch.in_flight = True
         queue._batches.popleft()
-        # While a large batch was sealed without the GIL, another thread may have begun the next one.
         if len(queue._batches) == 0:
             self._active.pop(queue, None)
         return self._selector.send_now(request.send)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 import socket
 import struct
+import threading
 
 import pytest
+from eventually import BUDGET_MS, BUDGET_S, eventually
 
 from kafkacore.errors import IllegalSaslStateError, KafkaProtocolError
 from kafkacore.network import ChannelBuilder, ConnectionPhase, MemoryPool, NetworkSend, Selector
@@ -191,3 +193,66 @@ def test_the_time_for_a_second_login_begins_with_it() -> None:
     assert "was not authenticated within 400 ms" in selector.disconnected["peer"].reason
     selector.close_all()
     theirs.close()
+
+
+def reauthenticating(selector: Selector) -> socket.socket:
+    """Return the peer of an authenticated channel whose next frame needs a reauthentication."""
+    authenticator = Scripted()
+    ours, theirs = socket.socketpair()
+    theirs.settimeout(BUDGET_S)
+    selector.register("again", ours, builder_of(authenticator))
+    theirs.sendall(frame(b"me"))
+    eventually(lambda: selector.is_channel_ready("again"), step=lambda: selector.poll(1))
+    authenticator.reauthenticate_at_ms = 0
+    return theirs
+
+
+@pytest.mark.parametrize("is_early", [True, False], ids=["at once", "during the poll"])
+def test_one_poll_reauthenticates_and_writes_the_frame_that_waited(is_early: bool) -> None:
+    selector = Selector(VirtualClock())
+    peer = reauthenticating(selector)
+
+    def answer() -> None:
+        assert peer.recv(100) == frame(b"again")
+        peer.sendall(frame(b"ok"))
+
+    thread = threading.Thread(target=answer)
+    if is_early:
+        peer.sendall(frame(b"ok"))
+    else:
+        thread.start()
+    send = NetworkSend("again", [b"request"])
+    selector.send(send)
+    # Without a frame to report, this would last until the time-out of the test.
+    selector.poll(1000 * BUDGET_MS)
+    assert selector.completed_sends == [send]
+    if not is_early:
+        thread.join(BUDGET_S)
+    selector.close_all()
+    peer.close()
+
+
+def test_a_flush_that_begins_a_reauthentication_keeps_what_it_has_received() -> None:
+    selector = Selector(VirtualClock())
+    peer = reauthenticating(selector)
+    peer.sendall(frame(b"ok") + frame(b"response"))
+    selector.send(NetworkSend("again", [b"request"]))
+    selector.flush()
+    selector.poll(0)
+    assert [bytes(receive.payload) for receive in selector.completed_receives] == [b"response"]
+    selector.close_all()
+    peer.close()
+
+
+def test_a_flush_to_a_closed_connection_keeps_what_the_peer_sent_before() -> None:
+    selector = Selector(VirtualClock())
+    ours, theirs = socket.socketpair()
+    selector.register("peer", ours)
+    theirs.sendall(frame(b"last response"))
+    theirs.close()
+    selector.send(NetworkSend("peer", [b"request"]))
+    selector.flush()
+    selector.poll(0)
+    assert [bytes(receive.payload) for receive in selector.completed_receives] == [b"last response"]
+    assert "peer" in selector.disconnected
+    selector.close_all()

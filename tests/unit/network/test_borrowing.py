@@ -20,8 +20,9 @@ MIB = 1024 * 1024
 class Polled:
     """A selector with one connection, which a thread polls until :meth:`stop`."""
 
-    def __init__(self, backend: str) -> None:
-        self.selector = Selector(VirtualClock(), backend=backend)
+    def __init__(self, backend: str, **options: float) -> None:
+        self.clock = VirtualClock()
+        self.selector = Selector(self.clock, backend=backend, **options)
         with socket.create_server(("127.0.0.1", 0)) as listener:
             self.selector.connect("c", listener.getsockname(), send_buffer_bytes=64 * 1024)
             self.peer, _ = listener.accept()
@@ -131,3 +132,17 @@ def test_the_polling_thread_writes_what_the_socket_did_not_accept(polled: Polled
 def test_a_connection_that_does_not_exist_cannot_be_borrowed(polled: Polled) -> None:
     polled.start()
     assert not polled.selector.borrow("other")
+
+
+def test_a_borrowers_frame_counts_as_activity() -> None:
+    polled = Polled("epoll", connections_max_idle_ms=1000)
+    polled.start()
+    polled.clock.advance(999)
+    assert polled.selector.borrow("c")
+    assert polled.selector.send_now(NetworkSend("c", [b"frame"]))
+    polled.selector.give_back()
+    polled.clock.advance(2)
+    polled.stop()
+    assert not polled.selector.disconnected
+    polled.selector.close_all()
+    polled.peer.close()
