@@ -148,7 +148,15 @@ cdef class Poller:
         return True
 
     def give_back(self):
-        """End the use of the connections after :meth:`borrow`."""
+        """End the use of the connections after :meth:`borrow`.
+
+        Raises
+        ------
+        IllegalStateError
+            This thread has not borrowed the connections.
+        """
+        if self.borrower == 0 or self.borrower != PyThread_get_thread_ident():
+            raise IllegalStateError("this thread has not borrowed the connections")
         self.borrower = 0
         PyThread_release_lock(self.borrowing)
 

@@ -37,6 +37,7 @@ from kafkacore.decode._avro_reader import AvroReader
 from kafkacore.decode.avro_program import compile_program
 from kafkacore.decode.avro_schema import parse_schema
 from kafkacore.metrics._sensor import Sensor
+from kafkacore.protocol.generated.metadata import MetadataRequest
 from kafkacore.record import Compression, encode, read_batch_headers, read_batches
 from kafkacore.structs import TopicPartition
 
@@ -174,6 +175,8 @@ of("consumer._reader.RecordReader", BATCH, "t", 0, 0, MEMORY, Anything())
 of("consumer._request_future._Callbacks", print, print)
 of("client._request_counter.ConnectionSensors", S, S, S, S)
 of("client._request_counter.RequestCounter", Anything(), S)
+of("client._client_request.ClientRequest", 0, MetadataRequest(), 1, 0.0, request_timeout_ms=1.0)
+IN_FLIGHT = of("client._in_flight_requests.InFlightRequests", 5)
 of("wire._cursor.Cursor", bytes(100))
 of("wire._file_slice.FileSlice", 10**6, 0, 10, Anything())
 of("decode._json_columns.JsonColumns", Made(lambda: json_root()), ZONES, True, True, True, True, 2**20)
@@ -207,6 +210,28 @@ of(
     CLOCK,
     0.0,
 )
+of(
+    "producer._lone_batch.LoneBatch",
+    Anything(),
+    CLOCK,
+    Made(lambda: make("producer._batch.ProducerBatch")),
+    Anything(),
+    "t",
+    1,
+    9,
+)
+of(
+    "producer._direct_sender.DirectSender",
+    SimpleNamespace(acks=1, request_timeout_ms=1000, outcomes=Anything()),
+    Made(
+        lambda: SimpleNamespace(
+            selector=Anything(), in_flight=IN_FLIGHT(), api_versions=SimpleNamespace(by_node={})
+        )
+    ),
+    CLOCK,
+    SimpleNamespace(active={}, delivery_timeout_ms=1.0),
+    None,
+)
 of("producer._batch_counter.TopicSensors", S, S, S, S, S)
 of("producer._batch_counter.BatchCounter", Anything(), CLOCK, POOL, S, S, S, S, S)
 WAKEUP = of("producer._sender_wakeup.SenderWakeup", Anything())
@@ -226,6 +251,12 @@ OPTIONS = {
 APPENDER = of("producer._record_appender.RecordAppender", CLOCK, WAKEUP, BATCH_MEMORY, **OPTIONS)
 of("producer._column_appender.ColumnAppender", APPENDER)
 of("producer._record_sender.RecordSender", APPENDER, Anything(), True)
+of(
+    "broker.group.consumer._heartbeat.ConsumerHeartbeat", "g", member_id="m", member_epoch=1,
+    instance_id=None, rack_id=None, rebalance_timeout_ms=-1, subscribed_topic_names=None,
+    subscribed_topic_regex=None, server_assignor=None, topic_partitions=None, client_id="c",
+    client_host="/h", version=1,
+)  # fmt: skip
 of("broker.server._api_stats.ApiStats", "Fetch", CLOCK, "", "")
 CONTEXT = of("broker.requests._request.RequestContext", "id", 1)
 REQUEST = of(

@@ -71,8 +71,12 @@ def polled(request: pytest.FixtureRequest) -> Iterator[Polled]:
 def test_nothing_can_be_borrowed_unless_a_thread_waits(polled: Polled) -> None:
     assert not polled.selector.borrow("c")
     polled.start()
+    with pytest.raises(IllegalStateError, match="has not borrowed"):
+        polled.selector.give_back()
     assert polled.selector.borrow("c")
     polled.selector.give_back()
+    with pytest.raises(IllegalStateError, match="has not borrowed"):
+        polled.selector.give_back()
 
 
 def test_a_borrower_sends_and_the_waiting_thread_does_not_wake(polled: Polled) -> None:
