@@ -16,7 +16,7 @@ demo: $(VENV)/.demo  ## Write real flight records through the embedded broker an
 
 # Number of test processes. The tests wait for other programs more than they compute. With TEST_ARGS, the selected
 # tests run in one process, which shows their output. tests/support/workers.py distributes the tests.
-TEST_WORKERS ?= $(if $(TEST_ARGS),0,4)
+TEST_WORKERS ?= $(if $(TEST_ARGS),0,3)
 
 unit: $(VENV)/.unit  ## Run the unit tests, in about two minutes; needs no Java, Maven, browser, Kerberos or Spark
 	@$(COMPILE)
