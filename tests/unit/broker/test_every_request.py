@@ -24,6 +24,7 @@ from model.slow_codec import RandomMessages
 
 from kafkacore.broker.handlers.registry import HANDLERS
 from kafkacore.broker.handlers.services import ApiHandler
+from kafkacore.broker.purgatory.change_queue import run_here
 from kafkacore.protocol import decode_response
 from kafkacore.protocol.generated.metadata import MetadataRequest
 from kafkacore.protocol.schema import APIS
@@ -90,7 +91,7 @@ def serves_others(broker: BrokerInHand) -> bool:
         if catalog.get(name) is None:
             if sum(topic.partition_count for topic in broker._log_manager.topics().values()) > 50:
                 for other in list(broker._log_manager.topics()):
-                    catalog.delete(other)
+                    run_here(catalog._deleting(other, lambda topic: None))
             catalog.create(name, 2, {})
     answer = broker.ask(MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name="t")]))
     return [topic.error_code for topic in answer.topics] == [0]
