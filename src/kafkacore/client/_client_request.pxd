@@ -16,7 +16,3 @@ cdef class ClientRequest:
     cdef public double sent_ms
     cdef public object send
     cdef public object usual_response
-
-
-cdef ClientRequest new_client_request(int node_id, request, request_class, correlation_id, double created_ms,
-                                      double request_timeout_ms)

@@ -74,17 +74,3 @@ cdef class ClientRequest:
             f"ClientRequest({self.request_class.NAME} to node {self.node_id}, "
             f"correlation id {self.correlation_id})"
         )
-
-
-cdef ClientRequest new_client_request(int node_id, request, request_class, correlation_id, double created_ms,
-                                      double request_timeout_ms):
-    cdef ClientRequest made = ClientRequest.__new__(ClientRequest)
-    made.node_id = node_id
-    made.request = request
-    made.request_class = request_class
-    made.correlation_id = correlation_id
-    made.created_ms = created_ms
-    made.request_timeout_ms = request_timeout_ms
-    made.expect_response = True
-    made.version = -1
-    return made

@@ -312,7 +312,7 @@ class NetworkClient:
         return ClientRequest(
             node_id,
             request,
-            self._correlation_ids.next(),
+            self.next_correlation_id(),
             now_ms,
             request_timeout_ms=self.request_timeout_ms if request_timeout_ms is None else request_timeout_ms,
             expect_response=expect_response,

@@ -12,7 +12,7 @@ run there and wait for the network thread, for example in ``flush()``.
 
 cimport cython
 
-from kafkacore.client._client_request cimport ClientRequest, new_client_request
+from kafkacore.client._client_request cimport ClientRequest
 from kafkacore.producer._batch cimport ProducerBatch
 from kafkacore.producer._partition_queue cimport PartitionQueue
 from kafkacore.producer._produce_codec cimport write_produce_body
@@ -114,12 +114,11 @@ cdef class DirectSender:
     cdef ClientRequest _new_request(self, _Route route, ProducerBatch batch, double now_ms):
         """Return the request of a batch, with all fields but the frame."""
         cdef ClientRequest request
-        message = BatchesRequest.__new__(BatchesRequest)
-        message.acks, message.timeout_ms, message.transactional_id = self._acks, self._timeout_ms, None
-        message.topics = [(batch.topic_partition[0], route.topic_id, [batch])]
+        topics = [(batch.topic_partition[0], route.topic_id, [batch])]
+        message = BatchesRequest(self._acks, self._timeout_ms, topics)
         correlation_id = self._client.next_correlation_id()
-        request = new_client_request(
-            route.node_id, message, BatchesRequest, correlation_id, now_ms, self._timeout_ms
+        request = ClientRequest(
+            route.node_id, message, correlation_id, now_ms, request_timeout_ms=self._timeout_ms
         )
         request.version = route.version
         request.sent_ms = now_ms

@@ -4,14 +4,12 @@ cimport cython
 from libc.stdint cimport int32_t
 
 from kafkacore.producer._batch cimport ProducerBatch
+from kafkacore.producer._produce_codec cimport FLEXIBLE_FROM
 from kafkacore.wire._cursor cimport Cursor
 
 from kafkacore.errors import MalformedMessageError
 from kafkacore.producer._produce_codec import read_acknowledgements
 from kafkacore.producer.produce_request import PartitionResponse
-
-cdef enum:
-    FIRST_FLEXIBLE = 9
 
 
 @cython.final
@@ -61,7 +59,7 @@ cdef class LoneBatch:
         try:
             if cursor.read_int32() != <int32_t> self._correlation_id:
                 return False
-            if self._version >= FIRST_FLEXIBLE and cursor.read_unsigned_varint() != 0:
+            if self._version >= FLEXIBLE_FROM and cursor.read_unsigned_varint() != 0:
                 return False
             found = read_acknowledgements(cursor, self._version)
         except MalformedMessageError:

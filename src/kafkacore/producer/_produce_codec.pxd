@@ -2,6 +2,10 @@
 
 from kafkacore.wire._writer cimport Writer
 
+cdef enum:
+    # First version with compact encodings and tagged fields.
+    FLEXIBLE_FROM = 9
+
 
 cdef int write_produce_body(Writer writer, int version, int acks, int timeout_ms, list topics,
                             transactional_id) except -1

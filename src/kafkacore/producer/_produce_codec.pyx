@@ -13,7 +13,6 @@ cdef enum:
     # First version of Produce that has the named field or encoding in Apache Kafka's message definition.
     LOG_START_OFFSET_FROM = 5
     RECORD_ERRORS_FROM = 8
-    FLEXIBLE_FROM = 9
     TOPIC_ID_FROM = 13
     # Minimum encoded size of one element, for each array in the response.
     MIN_TOPIC = 3

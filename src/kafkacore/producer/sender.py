@@ -218,19 +218,6 @@ class Sender:
         batches = [batch for batch in batches if not self.outcomes.ended_before_request(batch)]
         if not batches:
             return
-        client_request = self.new_produce_request(node_id, batches, cluster, now_ms)
-        self.metrics.sent(batches, now_ms)
-        try:
-            self._client.send(client_request, now_ms)
-        except Exception as error:
-            logger.exception("failed to send a produce request to node %d", node_id)
-            for batch in batches:
-                self.outcomes.not_sent(batch, KafkaError(f"failed to send the produce request: {error!r}"))
-
-    def new_produce_request(
-        self, node_id: int, batches: list[ProducerBatch], cluster: Cluster, now_ms: float
-    ) -> ClientRequest:
-        """Return a request with ``batches``, whose callback completes the batches."""
         manager = self._idempotence
         request, max_version = produce_request(
             batches,
@@ -244,7 +231,7 @@ class Sender:
         def on_response(response: ClientResponse) -> None:
             self.handle_produce_response(batches, request, response)
 
-        return self._client.new_client_request(
+        client_request: ClientRequest = self._client.new_client_request(
             node_id,
             request,
             now_ms,
@@ -253,6 +240,13 @@ class Sender:
             callback=on_response,
             max_version=max_version,
         )
+        self.metrics.sent(batches, now_ms)
+        try:
+            self._client.send(client_request, now_ms)
+        except Exception as error:
+            logger.exception("failed to send a produce request to node %d", node_id)
+            for batch in batches:
+                self.outcomes.not_sent(batch, KafkaError(f"failed to send the produce request: {error!r}"))
 
     # ---- Responses ---------------------------------------------------------------------------------------
 

@@ -64,3 +64,8 @@ def await_markers(servers: str, topic: str, partitions: int) -> None:
             return stable == written
 
         eventually(is_closed, lambda: "last stable and last offsets: {} and {}".format(*ends()))
+
+
+def values_of(servers: str, topic: str) -> list[bytes]:
+    """Return the values of partition 0 in the order of the log."""
+    return [record.value for record in records_of(servers, [topic], 1)]

@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 from eventually import BUDGET_S, eventually
+from model.topic_reader import values_of
 
-from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
+from kafkacore import KafkaProducer
 from kafkacore.client import NetworkClient
 from kafkacore.testing import EmbeddedBroker, FaultProxy
 
@@ -65,22 +66,6 @@ def idle(
     idle = Idle(our_broker.bootstrap_servers, topic, monkeypatch, **KINDS[request.param])
     yield idle
     idle.producer.close()
-
-
-def values_of(servers: str, topic: str) -> list[bytes]:
-    """Return the values of partition 0 in the order of the log."""
-    with KafkaConsumer(bootstrap_servers=servers, auto_offset_reset="earliest") as consumer:
-        place = TopicPartition(topic, 0)
-        consumer.assign([place])
-        end = consumer.end_offsets([place])[place]
-        values: list[bytes] = []
-
-        def step() -> None:
-            for records in consumer.poll(200).values():
-                values.extend([record.value for record in records])
-
-        eventually(lambda: consumer.position(place) >= end, step=step)
-        return values
 
 
 def test_a_record_goes_out_without_waking_the_network_thread(idle: Idle, our_broker: EmbeddedBroker) -> None:

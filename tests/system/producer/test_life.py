@@ -18,8 +18,9 @@ from typing import Any
 import pytest
 from eventually import BUDGET_S, eventually
 from model.paused_process import paused
+from model.topic_reader import values_of
 
-from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
+from kafkacore import KafkaProducer
 from kafkacore.errors import IllegalStateError
 from kafkacore.testing import EmbeddedBroker, FaultProxy
 
@@ -39,21 +40,6 @@ def running(script: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
             yield process
         finally:
             process.kill()
-
-
-def values_of(servers: str, topic: str) -> list[bytes]:
-    with KafkaConsumer(bootstrap_servers=servers, auto_offset_reset="earliest") as consumer:
-        place = TopicPartition(topic, 0)
-        consumer.assign([place])
-        end = consumer.end_offsets([place])[place]
-        values: list[bytes] = []
-
-        def step() -> None:
-            for records in consumer.poll(200).values():
-                values.extend([record.value for record in records])
-
-        eventually(lambda: consumer.position(place) >= end, step=step)
-        return values
 
 
 # ---- Fork --------------------------------------------------------------------------------------------------

@@ -8,12 +8,13 @@ test compares the results of this code with those of the generated messages.
 cimport cython
 from libc.stdint cimport int32_t
 
+from kafkacore.broker.replica._produce_call cimport skip_tags
 from kafkacore.wire._cursor cimport Cursor
 from kafkacore.wire._writer cimport Writer
 
 from kafkacore.broker.group.consumer import consumer_member
 from kafkacore.protocol import encode_response
-from kafkacore.protocol.message import null_refused, skip_tagged_fields
+from kafkacore.protocol.message import null_refused
 
 cdef int JOIN_EPOCH = consumer_member.JOIN_EPOCH
 cdef int UNCHANGED_TIMEOUT = consumer_member.UNCHANGED_TIMEOUT
@@ -104,13 +105,6 @@ cdef str read_name(Cursor cursor, str field):
     return name
 
 
-cdef int skip_tags(Cursor cursor) except -1:
-    cdef Py_ssize_t count = cursor.read_unsigned_varint()
-    if count:
-        skip_tagged_fields(cursor, count)
-    return 0
-
-
 cdef dict read_partitions(Cursor cursor):
     """Read the partitions by topic id, or ``None``. A request may contain a topic more than once."""
     cdef Py_ssize_t topics = cursor.read_array_length(True, MIN_TOPIC_SIZE)
@@ -127,7 +121,7 @@ cdef dict read_partitions(Cursor cursor):
         of_topic = partitions.setdefault(topic_id, [])
         for _ in range(count):
             of_topic.append(cursor.read_int32())
-        skip_tags(cursor)
+        skip_tags(cursor, True)
     return partitions
 
 
@@ -155,7 +149,7 @@ def read_heartbeat(Cursor cursor not None, int version):
         heartbeat.subscribed_topic_regex = cursor.read_nullable_string(True)
     heartbeat.server_assignor = cursor.read_nullable_string(True)
     heartbeat.topic_partitions = read_partitions(cursor)
-    skip_tags(cursor)
+    skip_tags(cursor, True)
     return heartbeat
 
 
