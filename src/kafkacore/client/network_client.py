@@ -374,7 +374,7 @@ class NetworkClient:
     def flush(self, now_ms: float) -> None:
         """Write the requests that are queued, as far as the sockets accept them."""
         self._check_open()
-        if self.in_flight.unanswered_count:
+        if self.in_flight.unanswered_count or self._has_unhandled_results():
             # A request without a response is complete when a poll reports it as written.
             self.poll(0, now_ms)
         else:
@@ -452,40 +452,63 @@ class NetworkClient:
         list of Completion
             Results of the requests that are completed. Their callbacks have been called.
         """
-        self._check_open()
-        if self._is_handling:
-            self._disconnect_all(now_ms)
-        elif self.selector.completed_receives is not self._handled and not self.selector.is_interrupted:
-            self._handle_missed()
-        if self._aborted:
-            return self._complete_aborted()
-        metadata_ms = self.updater.maybe_update(now_ms)
-        timeout_ms = min(timeout_ms, metadata_ms, self._next_deadline_ms(now_ms))
-        self.selector.poll(timeout_ms, self.in_flight.needs_completed_sends(has_unsent=has_unsent))
-        self._handle_results()
-        self._handled = self.selector.completed_receives
+        if self.wait(timeout_ms, now_ms, has_unsent=has_unsent):
+            self._handle_results()
+            self.results_handled()
         # Callbacks and metadata updates may have aborted requests, so return the responses of these requests
         # too.
         return self._complete_aborted()
 
-    def _handle_results(self) -> None:
-        self._is_handling = True
-        now_ms = self.clock.monotonic_ms()
+    def wait(self, timeout_ms: float, now_ms: float, *, has_unsent: bool = True) -> bool:
+        """Do pending I/O and refresh the metadata like :meth:`poll`, but leave the results in the selector.
+
+        A caller that handles all results itself then calls :meth:`results_handled`. Otherwise the next poll
+        handles them.
+
+        Returns
+        -------
+        bool
+            ``False`` if the results of an earlier call are to be completed first, by a poll.
+        """
+        self._check_open()
+        if self._is_handling:
+            self._disconnect_all(now_ms)
+        elif self._has_unhandled_results():
+            self._handle_results()
+            self.results_handled()
+            return False
+        if self._aborted:
+            return False
+        metadata_ms = self.updater.maybe_update(now_ms)
+        timeout_ms = min(timeout_ms, metadata_ms, self._next_deadline_ms(now_ms))
+        self.selector.poll(timeout_ms, self.in_flight.needs_completed_sends(has_unsent=has_unsent))
+        return True
+
+    def count_wait(self, now_ms: float) -> None:
+        """Count the time of the last selector poll in the metrics."""
         if self.metrics is not None:
             waited_ms = self.selector.waited_ms
             self.metrics.requests.waited(waited_ms - self._waited_ms, now_ms)
             self._waited_ms = waited_ms
+
+    def _has_unhandled_results(self) -> bool:
+        """Return whether the last selector poll has results that nobody has handled.
+
+        If Ctrl-C interrupted the selector's poll itself, the selector's next poll returns its results.
+        """
+        selector = self.selector
+        return selector.completed_receives is not self._handled and not selector.is_interrupted
+
+    def results_handled(self) -> None:
+        """Note that the results of the last selector poll have been handled."""
+        self._handled = self.selector.completed_receives
+
+    def _handle_results(self) -> None:
+        self._is_handling = True
+        now_ms = self.clock.monotonic_ms()
+        self.count_wait(now_ms)
         response_handling.handle_results(self, now_ms, self._aborted)
         self._is_handling = False
-
-    def _handle_missed(self) -> None:
-        """Handle the results of a selector poll that :meth:`poll` could not handle because of a Ctrl-C.
-
-        If Ctrl-C interrupted the selector's poll itself, the selector's next poll returns the results.
-        """
-        self._handle_results()
-        if self.selector.completed_receives or self.selector.disconnected or self.selector.connected:
-            self._handled = self.selector.completed_receives
 
     def _complete_aborted(self) -> list[Completion]:
         if not self._aborted:

@@ -91,9 +91,9 @@ class ConsumerNetworkClient:
         self._unsent: dict[Node, deque[tuple[ClientRequest, float, RequestFuture[ClientResponse]]]] = {}
         self._pending_completion: deque[_Pending] = deque()
         self._pending_disconnects: deque[Node] = deque()
-        #: ``_open`` has the requests that have no response yet. ``_interrupted`` has the requests whose
+        #: ``open_requests`` has the requests that have no response yet. ``_interrupted`` has the requests whose
         #: response a Ctrl-C may have discarded.
-        self._open: dict[RequestFuture[ClientResponse], ClientRequest] = {}
+        self.open_requests: dict[RequestFuture[ClientResponse], ClientRequest] = {}
         self._interrupted: dict[RequestFuture[ClientResponse], ClientRequest] = {}
         #: Number of polls that a Ctrl-C has interrupted. Each of these polls may have lost the response to a
         #: heartbeat.
@@ -144,7 +144,7 @@ class ConsumerNetworkClient:
             max_version=max_version,
             callback=lambda response: self._pending_completion.append(self._completed(future, response)),
         )
-        self._open[future] = client_request
+        self.open_requests[future] = client_request
         self._unsent.setdefault(node, deque()).append((client_request, now_ms + timeout, future))
         return future
 
@@ -319,6 +319,31 @@ class ConsumerNetworkClient:
         self._fire_pending_completions()
         self.metadata.maybe_raise_any_error()
 
+    def wait(self, timeout_ms: float) -> bool:
+        """Wait for I/O like :meth:`poll`, but leave the results in the selector.
+
+        Returns
+        -------
+        bool
+            ``False`` if there is other work, so that only a :meth:`poll` may continue.
+        """
+        if (
+            self._pending_completion
+            or self._pending_disconnects
+            or self._interrupted
+            or self._wakeup
+            or any(self._unsent.values())
+        ):
+            return False
+        try:
+            now_ms = self.clock.monotonic_ms()
+            return self.client.wait(min(timeout_ms, MAX_POLL_TIMEOUT_MS), now_ms, has_unsent=False)
+        except Exception:
+            raise
+        except BaseException:
+            self._mark_interrupted()
+            raise
+
     def poll_until(self, future: RequestFuture[Any], timer: Timer, *, disable_wakeup: bool = False) -> bool:
         """Poll until ``future`` is done or the time is up; return whether it is done."""
         while not future.is_done() and not timer.expired:
@@ -398,11 +423,11 @@ class ConsumerNetworkClient:
     def _mark_interrupted(self) -> None:
         """After a Ctrl-C during network I/O, mark all open requests, because any response may be lost."""
         self.interrupted_count += 1
-        self._open = self._still_open()
-        self._interrupted = dict(self._open)
+        self.open_requests = self._still_open()
+        self._interrupted = dict(self.open_requests)
 
     def _still_open(self) -> dict[RequestFuture[ClientResponse], ClientRequest]:
-        return {future: request for future, request in self._open.items() if not future.is_done()}
+        return {future: request for future, request in self.open_requests.items() if not future.is_done()}
 
     # ---- Steps of a poll ---------------------------------------------------------------------------------
     def _fire_pending_completions(self) -> None:
@@ -413,7 +438,7 @@ class ConsumerNetworkClient:
             pending.fire()
             if self._pending_completion and self._pending_completion[0] is pending:
                 self._pending_completion.popleft()
-            self._open.pop(pending.future, None)
+            self.open_requests.pop(pending.future, None)
 
     def _handle_pending_disconnects(self) -> None:
         while self._pending_disconnects:

@@ -247,12 +247,14 @@ class ConsumerEngine:
         is_enough: Callable[[F], bool],
         end_offsets: Mapping[TopicPartition, int] | None = None,
         max_records: int | None = 0,
+        receive: Callable[[float], F | None] = lambda timeout_ms: None,
     ) -> F:
         """Run the poll loop until ``collect`` returns enough records or the time is up.
 
         ``max_records`` is the maximum number of records that ``collect`` reads: ``None`` for no limit, 0 if
         ``collect`` does not move the positions. The value decides whether the next fetch may be sent before
-        ``collect`` is called.
+        ``collect`` is called. ``receive`` waits for records that arrive at a low rate and returns them, or
+        ``None`` if ``collect`` must be called.
 
         If an exception interrupts the poll, such as a Ctrl-C or an error while sending the next fetch, the
         positions are moved back and no records are lost.
@@ -262,7 +264,7 @@ class ConsumerEngine:
             polls.began()
         self.fetcher.begin_poll()
         try:
-            found = self._turn_until(timer, collect, is_enough, end_offsets, max_records)
+            found = self._turn_until(timer, collect, is_enough, end_offsets, max_records, receive)
             if polls is not None:
                 polls.ended()
         except BaseException:
@@ -279,6 +281,7 @@ class ConsumerEngine:
         is_enough: Callable[[F], bool],
         end_offsets: Mapping[TopicPartition, int] | None,
         max_records: int | None,
+        receive: Callable[[float], F | None],
     ) -> F:
         while True:
             self.client.maybe_trigger_wakeup()
@@ -288,7 +291,10 @@ class ConsumerEngine:
                 self.membership.poll()
                 if self.closed:
                     raise IllegalStateError("this KafkaConsumer is closed: one of its callbacks closed it")
-            self._find_positions()
+            if self._find_positions():
+                received = receive(self._wait_ms(timer))
+                if received is not None and (is_enough(received) or timer.expired):
+                    return received
             is_ahead = self._fetch_ahead(max_records, end_offsets)
             found = collect()
             if not is_enough(found):
@@ -314,14 +320,19 @@ class ConsumerEngine:
         self.client.write_requests()
         return True
 
-    def _wait(self, timer: Timer, end_offsets: Mapping[TopicPartition, int] | None) -> None:
+    def _wait_ms(self, timer: Timer) -> float:
+        """Return how long a turn may wait for responses."""
         timeout_ms = timer.remaining_ms
         if not self.subscriptions.has_all_fetch_positions() or not self.client.has_pending_requests():
             timeout_ms = min(timeout_ms, self.config["retry_backoff_ms"])
         if self.membership is not None:
             timeout_ms = min(timeout_ms, self.membership.time_to_next_poll_ms(self.clock.monotonic_ms()))
+        return timeout_ms
+
+    def _wait(self, timer: Timer, end_offsets: Mapping[TopicPartition, int] | None) -> None:
         self.client.poll(
-            Timer(self.clock, timeout_ms), lambda: not self.fetcher.has_available_fetches(end_offsets)
+            Timer(self.clock, self._wait_ms(timer)),
+            lambda: not self.fetcher.has_available_fetches(end_offsets),
         )
 
     def _find_positions(self) -> bool:
@@ -355,6 +366,9 @@ class ConsumerEngine:
             lambda: self.fetcher.collect_records(max_records, update_positions),
             lambda found: bool(found.records),
             max_records=max_records if update_positions else 0,
+            receive=lambda timeout_ms: (
+                self.fetcher.receive_records(timeout_ms, max_records) if update_positions else None
+            ),
         )
         try:
             return self.interceptors.on_consume(found.records)

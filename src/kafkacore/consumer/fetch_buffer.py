@@ -40,7 +40,7 @@ class FetchBuffer:
         self._initialize = initialize
         self._queue: deque[CompletedFetch] = deque()
         #: Partitions whose position the last call of :meth:`collect` updated, with their previous position.
-        self._moved_from: dict[TopicPartition, FetchPosition] = {}
+        self.moved_from: dict[TopicPartition, FetchPosition] = {}
 
     def __iter__(self) -> Iterator[CompletedFetch]:
         return iter(self._queue)
@@ -135,7 +135,7 @@ class FetchBuffer:
                 raise
         finally:
             self._queue.extendleft(reversed(kept))
-        self._moved_from = {}
+        self.moved_from = {}
         if update_positions:
             for partition, position in moved.items():
                 if not self._subscriptions.is_assigned(partition):
@@ -143,7 +143,7 @@ class FetchBuffer:
                     continue
                 before = self._subscriptions.position(partition)
                 if before is not None:
-                    self._moved_from[partition] = before
+                    self.moved_from[partition] = before
                 self._subscriptions.set_position(partition, position)
         return {partition: position.offset for partition, position in moved.items()}
 
@@ -188,11 +188,11 @@ class FetchBuffer:
 
     def keep_moved(self) -> None:
         """Confirm that the application has received the records of the last call of :meth:`collect`."""
-        self._moved_from = {}
+        self.moved_from = {}
 
     def rewind(self) -> None:
         """Undo the position updates of the last :meth:`collect`: the application did not get its records."""
-        moved_from, self._moved_from = self._moved_from, {}
+        moved_from, self.moved_from = self.moved_from, {}
         for partition, position in moved_from.items():
             if self._subscriptions.is_assigned(partition) and self._subscriptions.position(partition):
                 self._subscriptions.set_position(partition, position)

@@ -90,13 +90,14 @@ class FetchSessionHandler:
     def __init__(self, node_id: int, enabled: bool = True) -> None:
         self.node_id = node_id
         self._start = INITIAL if enabled else SESSIONLESS
-        self._next = self._start
+        #: Metadata of the next request. While a request is in flight, these are its own metadata.
+        self.next_metadata = self._start
         self._partitions: dict[TopicPartition, FetchPartition] = {}
         self._names: dict[UUID, str] = {}
 
     @property
     def session_id(self) -> int:
-        return self._next.session_id
+        return self.next_metadata.session_id
 
     def topic_name(self, topic_id: UUID) -> str | None:
         """Return the name of a topic in the last request; responses from version 13 on have only its id."""
@@ -109,10 +110,10 @@ class FetchSessionHandler:
         can_use_topic_ids = all(partition.topic_id.int for partition in wanted.values())
         previous = self._partitions
         used_topic_ids = all(partition.topic_id.int for partition in previous.values())
-        metadata = self._next
+        metadata = self.next_metadata
         if not metadata.is_full and previous and wanted and used_topic_ids != can_use_topic_ids:
             # A session uses either names or ids, and cannot change from one to the other.
-            self._next = metadata = metadata.next_closing_existing()
+            self.next_metadata = metadata = metadata.next_closing_existing()
         self._partitions = wanted
         if metadata.is_full:
             self._names = self._names_of(wanted)
@@ -143,27 +144,27 @@ class FetchSessionHandler:
         """
         if response.error_code:
             error = for_code(response.error_code)
-            logger.info("node %s rejected a fetch with %s: %s", self.node_id, self._next, error.message)
+            logger.info("node %s rejected a fetch with %s: %s", self.node_id, self.next_metadata, error.message)
             if error is FetchSessionIdNotFoundError:
-                self._next = self._start
+                self.next_metadata = self._start
             else:
                 self._close_existing()
             return False
         problem = self._verify(response, version)
         if problem:
             logger.info("node %s sent a fetch response with %s", self.node_id, problem)
-            if self._next.is_full:
-                self._next = self._start
+            if self.next_metadata.is_full:
+                self.next_metadata = self._start
             else:
                 self._close_existing()
             return False
         if response.session_id == INVALID_SESSION_ID:
             # The broker created no session: it has too many sessions, or is too old.
-            self._next = self._start
-        elif self._next.is_full:
-            self._next = FetchMetadata(response.session_id, INITIAL_EPOCH).next_incremental()
+            self.next_metadata = self._start
+        elif self.next_metadata.is_full:
+            self.next_metadata = FetchMetadata(response.session_id, INITIAL_EPOCH).next_incremental()
         else:
-            self._next = self._next.next_incremental()
+            self.next_metadata = self.next_metadata.next_incremental()
         return True
 
     def _verify(self, response: FetchResponse, version: int) -> str:
@@ -180,10 +181,14 @@ class FetchSessionHandler:
         # A full request needs a full response. However, a broker that throttles the client returns an empty
         # response (KIP-219).
         missing = self._partitions.keys() - answered
-        return f"missing partitions: {sorted(missing)}" if missing and self._next.is_full else ""
+        return f"missing partitions: {sorted(missing)}" if missing and self.next_metadata.is_full else ""
+
+    def after_response(self) -> FetchMetadata | None:
+        """Return the metadata after the response to an incremental request; ``None`` for other requests."""
+        return None if self.next_metadata.is_full else self.next_metadata.next_incremental()
 
     def _close_existing(self) -> None:
-        self._next = self._next.next_closing_existing() if self._start is INITIAL else SESSIONLESS
+        self.next_metadata = self.next_metadata.next_closing_existing() if self._start is INITIAL else SESSIONLESS
 
     def handle_error(self, error: BaseException) -> None:
         """Start a new session after a failed request, because the broker may have advanced the epoch."""
@@ -192,10 +197,10 @@ class FetchSessionHandler:
 
     def notify_close(self) -> FetchMetadata | None:
         """Return the metadata that close the session on the broker, or ``None`` without a session."""
-        if self._next.session_id == INVALID_SESSION_ID:
+        if self.next_metadata.session_id == INVALID_SESSION_ID:
             return None
-        closing = FetchMetadata(self._next.session_id, FINAL_EPOCH)
-        self._next = self._start
+        closing = FetchMetadata(self.next_metadata.session_id, FINAL_EPOCH)
+        self.next_metadata = self._start
         return closing
 
 

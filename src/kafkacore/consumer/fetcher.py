@@ -17,6 +17,7 @@ from kafkacore.clock import Clock
 from kafkacore.consumer._counters import ResponseTally
 from kafkacore.consumer._memory import FetchMemory, PinLedger
 from kafkacore.consumer._record import ConsumerRecord
+from kafkacore.consumer._steady_fetcher import SteadyFetcher
 from kafkacore.consumer.completed_fetch import CompletedFetch, ReadOptions
 from kafkacore.consumer.consumer_network_client import ConsumerNetworkClient
 from kafkacore.consumer.fetch_buffer import FetchBuffer
@@ -42,6 +43,7 @@ from kafkacore.errors import (
     UnknownLeaderEpochError,
     for_code,
 )
+from kafkacore.network import Selector
 from kafkacore.protocol import ZERO_UUID
 from kafkacore.protocol.generated.fetch import FetchRequest, FetchResponse
 from kafkacore.record import ColumnBuilder, RecordColumns
@@ -105,6 +107,13 @@ class Fetcher:
         self._sizes = FetchSizes(config.max_partition_fetch_bytes, config.fetch_min_bytes)
         self._closed = False
         self._metrics = metrics
+        #: Handles the usual responses at low rates; ``None`` with a simulated network.
+        self._steady: SteadyFetcher | None = None
+        if isinstance(client.client.selector, Selector):
+            counter = None if metrics is None else metrics.fetches
+            self._steady = SteadyFetcher(
+                client, metadata, subscriptions, clock, self._buffer, config, self._pins, counter
+            )
         self._notice_new_leaders = notice_new_leaders
 
     # ---- Sending fetches ---------------------------------------------------------------------------------
@@ -144,6 +153,8 @@ class Fetcher:
             future.add_callbacks(
                 partial(self._on_response, node, session, data), partial(self._on_error, node, session, data)
             )
+            if self._steady is not None:
+                self._steady.sent(node.node_id, session, data.session_partitions, future)
             # Add the node to the pending nodes last. A Ctrl-C before this line then leaves no pending node
             # without a fetch in flight.
             self._pending_nodes.add(node.node_id)
@@ -287,6 +298,11 @@ class Fetcher:
             for completed in redirected:
                 completed.has_new_leader = completed.partition in moved
 
+    def _response_ended(self, node: Node) -> None:
+        self._pending_nodes.discard(node.node_id)
+        if self._steady is not None:
+            self._steady.ended(node.node_id)
+
     def _count_failure(self, tp: TopicPartition, answer: FetchResponse.PartitionData) -> bool:
         """Record whether the fetch failed, and return whether the partition's previous fetch failed too.
 
@@ -316,7 +332,7 @@ class Fetcher:
     def _on_error(
         self, node: Node, session: FetchSessionHandler, data: FetchRequestData, error: BaseException
     ) -> None:
-        self._pending_nodes.discard(node.node_id)
+        self._response_ended(node)
         session.handle_error(error)
         self._request_failed(node, data)
         for tp in data.session_partitions:
@@ -451,6 +467,14 @@ class Fetcher:
         moved = self._buffer.collect(take, update_positions=update_positions)
         self._note_positions(moved)
         return Records(records, moved)
+
+    def receive_records(self, timeout_ms: float, max_records: int) -> Records | None:
+        """Wait for a small response, and return its records. Send the next fetch before reading them.
+
+        Return ``None`` if no response arrives, or if the general code must handle it.
+        """
+        found = None if self._steady is None else self._steady.receive(timeout_ms, max_records)
+        return None if found is None else Records(*found)
 
     def collect_columns(
         self,

@@ -175,6 +175,8 @@ class SubscriptionState:
         #: Whether a position was set that has not been compared with the partition's leader epoch yet. Such a
         #: position needs the comparison even if the metadata are unchanged.
         self.has_unseen_positions = False
+        #: Number that grows when other partitions may become fetchable, or the same ones from other nodes.
+        self.fetchable_version = 0
 
     # ---- Subscription ------------------------------------------------------------------------------------
     def subscribe(
@@ -227,6 +229,7 @@ class SubscriptionState:
 
     def _publish(self) -> None:
         """Replace :attr:`states` and :attr:`subscribed`, which other threads read."""
+        self.fetchable_version += 1
         self.states = dict(self._assignment)
         self.subscribed = frozenset(self.subscription) if self.has_auto_assigned_partitions() else None
 
@@ -264,6 +267,7 @@ class SubscriptionState:
         going = set(partitions)
         for partition, state in self._assignment.items():
             state.pending_revocation = partition in going
+        self.fetchable_version += 1
 
     def metadata_topics(self) -> set[str]:
         """Return the topics whose metadata are fetched.
@@ -339,6 +343,7 @@ class SubscriptionState:
     def _seek(self, partition: TopicPartition, state: TopicPartitionState, position: FetchPosition) -> None:
         state.seek(position)
         self._unsettled.pop(partition, None)
+        self.fetchable_version += 1
 
     def position(self, partition: TopicPartition) -> FetchPosition | None:
         return self.state(partition).position
@@ -361,9 +366,11 @@ class SubscriptionState:
 
     def pause(self, partition: TopicPartition) -> None:
         self.state(partition).paused = True
+        self.fetchable_version += 1
 
     def resume(self, partition: TopicPartition) -> None:
         self.state(partition).paused = False
+        self.fetchable_version += 1
 
     def is_paused(self, partition: TopicPartition) -> bool:
         state = self._assignment.get(partition)
@@ -387,6 +394,10 @@ class SubscriptionState:
             for tp, state in self._assignment.items()
             if state.state is fetching and not state.paused and not state.pending_revocation
         ]
+
+    def fetchable_count(self) -> int:
+        """Return the number of partitions to fetch."""
+        return len(self.fetchable())
 
     def fetchable_partitions(self) -> list[TopicPartition]:
         """Return the partitions of :meth:`fetchable` without their states."""
@@ -426,6 +437,7 @@ class SubscriptionState:
         state = self.state(partition)
         state.reset(self.default_reset_strategy if strategy is None else strategy)
         self._unsettled[partition] = state
+        self.fetchable_version += 1
 
     def reset_initializing_positions(self) -> None:
         """Start the reset of partitions that have no position yet.
@@ -474,6 +486,7 @@ class SubscriptionState:
             state = self._assignment.get(partition)
             if state is not None:
                 state.next_retry_ms = at_ms
+        self.fetchable_version += 1
 
     def maybe_seek_unvalidated(
         self, partition: TopicPartition, strategy: OffsetResetStrategy, position: FetchPosition
@@ -495,6 +508,7 @@ class SubscriptionState:
             # Forget the preferred replica, because the previous leader chose it.
             state.preferred_read_replica = None
             state.seen_epoch = current_leader_epoch
+            self.fetchable_version += 1
         if state.state is FetchState.AWAIT_VALIDATION:
             if current_leader_epoch != state.validated_epoch:
                 # A late response of the previous leader is now ignored, because its epoch differs.
@@ -511,6 +525,7 @@ class SubscriptionState:
         state.state = FetchState.AWAIT_VALIDATION
         state.next_retry_ms = 0.0
         self._unsettled[partition] = state
+        self.fetchable_version += 1
         return True
 
     def awaits_validation(
@@ -537,6 +552,7 @@ class SubscriptionState:
         # next_retry_ms was the deadline of the validation request. Later requests must not wait until then.
         state.next_retry_ms = 0.0
         del self._unsettled[partition]
+        self.fetchable_version += 1
         return True
 
     # ---- Preferred replica (KIP-392) ---------------------------------------------------------------------
@@ -547,6 +563,7 @@ class SubscriptionState:
         if state.preferred_read_replica != node_id:
             state.preferred_read_replica = node_id
             state.preferred_replica_expires_ms = expires_ms
+            self.fetchable_version += 1
 
     def preferred_read_replica(self, partition: TopicPartition, now_ms: float) -> int | None:
         """Return the replica that the leader prefers for fetches; ``None`` if it is unset or has expired."""
@@ -563,4 +580,5 @@ class SubscriptionState:
         if state is None:
             return None
         replica, state.preferred_read_replica = state.preferred_read_replica, None
+        self.fetchable_version += 1
         return replica
