@@ -16,3 +16,5 @@ cdef class ClientRequest:
     cdef public double sent_ms
     cdef public object send
     cdef public object usual_response
+
+    cdef ClientRequest repeated(self, object correlation_id, double sent_ms, object send)

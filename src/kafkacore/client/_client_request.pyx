@@ -60,6 +60,26 @@ cdef class ClientRequest:
         self.is_internal = is_internal
         self.version = -1
 
+    cdef ClientRequest repeated(self, object correlation_id, double sent_ms, object send):
+        """Return a request with another frame, which is sent on the same connection.
+
+        It has the message of this request, but the frame may have other contents.
+        """
+        cdef ClientRequest request = ClientRequest.__new__(ClientRequest)
+        request.node_id = self.node_id
+        request.request = self.request
+        request.request_class = self.request_class
+        request.correlation_id = correlation_id
+        request.created_ms = request.sent_ms = sent_ms
+        request.request_timeout_ms = self.request_timeout_ms
+        request.expect_response = self.expect_response
+        request.callback = self.callback
+        request.max_version = self.max_version
+        request.is_internal = self.is_internal
+        request.version = self.version
+        request.send = send
+        return request
+
     @property
     def api_key(self):
         return ApiKey(self.request_class.API_KEY)

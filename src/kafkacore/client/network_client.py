@@ -454,7 +454,7 @@ class NetworkClient:
         """
         if self.wait(timeout_ms, now_ms, has_unsent=has_unsent):
             self._handle_results()
-            self.results_handled()
+            self._handled = self.selector.completed_receives
         # Callbacks and metadata updates may have aborted requests, so return the responses of these requests
         # too.
         return self._complete_aborted()
@@ -475,7 +475,7 @@ class NetworkClient:
             self._disconnect_all(now_ms)
         elif self._has_unhandled_results():
             self._handle_results()
-            self.results_handled()
+            self._handled = self.selector.completed_receives
             return False
         if self._aborted:
             return False
@@ -483,13 +483,6 @@ class NetworkClient:
         timeout_ms = min(timeout_ms, metadata_ms, self._next_deadline_ms(now_ms))
         self.selector.poll(timeout_ms, self.in_flight.needs_completed_sends(has_unsent=has_unsent))
         return True
-
-    def count_wait(self, now_ms: float) -> None:
-        """Count the time of the last selector poll in the metrics."""
-        if self.metrics is not None:
-            waited_ms = self.selector.waited_ms
-            self.metrics.requests.waited(waited_ms - self._waited_ms, now_ms)
-            self._waited_ms = waited_ms
 
     def _has_unhandled_results(self) -> bool:
         """Return whether the last selector poll has results that nobody has handled.
@@ -499,14 +492,22 @@ class NetworkClient:
         selector = self.selector
         return selector.completed_receives is not self._handled and not selector.is_interrupted
 
-    def results_handled(self) -> None:
-        """Note that the results of the last selector poll have been handled."""
+    def results_handled(self, now_ms: float) -> None:
+        """Note that the caller of :meth:`wait` has handled the results."""
         self._handled = self.selector.completed_receives
+        self._count_wait(now_ms)
+
+    def _count_wait(self, now_ms: float) -> None:
+        """Count the time of the last selector poll in the metrics."""
+        if self.metrics is not None:
+            waited_ms = self.selector.waited_ms
+            self.metrics.requests.waited(waited_ms - self._waited_ms, now_ms)
+            self._waited_ms = waited_ms
 
     def _handle_results(self) -> None:
         self._is_handling = True
         now_ms = self.clock.monotonic_ms()
-        self.count_wait(now_ms)
+        self._count_wait(now_ms)
         response_handling.handle_results(self, now_ms, self._aborted)
         self._is_handling = False
 

@@ -10,7 +10,13 @@ cdef class RecordIteration:
 
     The positions of the consumer are ahead of the loop, so that fetching can continue. :meth:`untaken`
     returns the next unread record of each partition.
+
+    Attributes
+    ----------
+    has_begun
+        Whether :meth:`start` got records and :meth:`end` has not been called since.
     """
+    cdef readonly bint has_begun
     cdef list _waiting
     cdef object _partition
     cdef list _records
@@ -22,6 +28,7 @@ cdef class RecordIteration:
 
     def start(self, records):
         """Iterate over ``records``, a dict of partition → list. A list element is cleared when it is read."""
+        self.has_begun = len(records) > 0
         self._waiting = list(records.items())[::-1]
         self._records = []
         self._taken = 0

@@ -19,7 +19,9 @@ from kafkacore.consumer._reader cimport RecordReader, Scan
 from kafkacore.wire._cursor cimport Cursor
 from kafkacore.wire._writer cimport Writer
 
+from kafkacore.client.connection_states import ConnectionState
 from kafkacore.consumer.completed_fetch import CompletedFetch
+from kafkacore.consumer.fetch_session import FetchPartition
 from kafkacore.consumer.subscription_state import FetchPosition
 from kafkacore.errors import MalformedMessageError
 from kafkacore.network import NetworkSend
@@ -30,8 +32,7 @@ from kafkacore.structs import IsolationLevel
 cdef extern from "Python.h":
     Py_ssize_t PY_SSIZE_T_MAX
 
-# Stands for the messages of requests, which are encoded without a message object.
-_NO_MESSAGE = FetchRequest()
+READY = ConnectionState.READY
 
 cdef enum:
     # Larger responses have so many records that nothing is gained.
@@ -100,7 +101,6 @@ cdef class SteadyFetcher:
     cdef object _pins, _counter, _options
     cdef FetchSettings _settings
     cdef int _max_partition_bytes
-    cdef double _request_timeout_ms
     cdef bint _is_committed
     # Node id -> _SteadyFetch of the fetch in flight.
     cdef dict _fetches
@@ -126,7 +126,6 @@ cdef class SteadyFetcher:
             int(config.read.isolation_level), config.client_rack,
         )
         self._max_partition_bytes = config.max_partition_fetch_bytes
-        self._request_timeout_ms = client.request_timeout_ms
         self._fetches = {}
 
     def sent(self, int node_id, handler not None, partitions not None, future not None):
@@ -175,8 +174,7 @@ cdef class SteadyFetcher:
             self._build_next(fetch, now_ms)
         for fetch in fetches:
             self._move_on(fetch)
-        self._network.count_wait(now_ms)
-        self._network.results_handled()
+        self._network.results_handled(now_ms)
         self._selector.flush()
         for fetch in fetches:
             self._count(fetch, now_ms)
@@ -250,10 +248,9 @@ cdef class SteadyFetcher:
         """Return whether the response leaves the node ready for the next fetch."""
         return (
             self._in_flight.count(fetch.node_id) == 1
-            and self._network.states.is_ready(fetch.node_id, now_ms)
-            and self._network.states.connection(fetch.node_id) is fetch.connection
+            and fetch.connection.state is READY
+            and <double> fetch.connection.throttled_until_ms <= now_ms
             and self._selector.is_channel_ready(fetch.connection_id)
-            and not self._network.updater.is_update_due(now_ms)
             and not self._network.connection_errors.has_early_closes
         )
 
@@ -310,29 +307,24 @@ cdef class SteadyFetcher:
         cdef Writer writer = Writer()
         cdef SessionPart part
         cdef list moved = []
-        cdef ClientRequest last = fetch.request
-        cdef ClientRequest request = ClientRequest(
-            fetch.node_id, _NO_MESSAGE, self._network.next_correlation_id(), now_ms,
-            request_timeout_ms=self._request_timeout_ms,
-        )
+        correlation_id = self._network.next_correlation_id()
         fetch.moved = {}
         for part in fetch.answered:
             if part.next_offset != part.offset:
                 moved.append(part)
-                fetch.moved[part.partition] = fetch.partitions[part.partition]._replace(
-                    fetch_offset=part.next_offset
+                before = fetch.partitions[part.partition]
+                fetch.moved[part.partition] = FetchPartition(
+                    before.topic_id, part.next_offset, part.max_bytes, part.leader_epoch
                 )
         writer.write_buffer(fetch.before)
-        writer.write_int32(request.correlation_id)
+        writer.write_int32(correlation_id)
         writer.write_buffer(fetch.after)
         self._settings.write_request(
-            writer, last.version, fetch.next_metadata.session_id, fetch.next_metadata.epoch, moved
+            writer, fetch.request.version, fetch.next_metadata.session_id, fetch.next_metadata.epoch, moved
         )
-        request.send = NetworkSend(fetch.connection_id, writer.pieces())
-        request.version = last.version
-        request.sent_ms = now_ms
-        request.callback = last.callback
-        fetch.next_request = request
+        fetch.next_request = fetch.request.repeated(
+            correlation_id, now_ms, NetworkSend(fetch.connection_id, writer.pieces())
+        )
         return 0
 
     cdef int _move_on(self, _SteadyFetch fetch) except -1:

@@ -167,7 +167,7 @@ class ConsumerNetworkClient:
         return sum(map(len, queues)) + in_flight
 
     def has_pending_requests(self) -> bool:
-        return self.pending_request_count() > 0
+        return self.client.in_flight_request_count() > 0 or any(self._unsent.values())
 
     def is_connected(self) -> bool:
         """Return whether the cluster's metadata are known and a connection to a broker is ready."""

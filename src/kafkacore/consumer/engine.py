@@ -156,6 +156,8 @@ class ConsumerEngine:
 
     def _end_iteration(self) -> None:
         """Move the positions back to the records that the loop has not read, and end the iteration."""
+        if not self.iteration.has_begun:
+            return
         for tp, record in self.iteration.untaken().items():
             if self.subscriptions.is_assigned(tp) and self.subscriptions.position(tp) is not None:
                 self.subscriptions.seek(tp, FetchPosition(record.offset, record.leader_epoch))
@@ -337,7 +339,8 @@ class ConsumerEngine:
 
     def _find_positions(self) -> bool:
         """Start the lookups that give every partition a position; return whether all have a position."""
-        self.validator.validate_if_needed()
+        if self.validator.is_needed() or not self.subscriptions.has_all_fetch_positions():
+            self.validator.validate_if_needed()
         if self.subscriptions.has_all_fetch_positions():
             return True
         # Committed offsets take precedence. Fetching them may take several polls.

@@ -57,6 +57,14 @@ class OffsetValidator:
         self._seen_version = -1
         self._error: KafkaError | None = None
 
+    def is_needed(self) -> bool:
+        """Return whether leaders or positions may have changed, or a validation has failed."""
+        return (
+            self._metadata.update_version != self._seen_version
+            or self._subscriptions.has_unseen_positions
+            or self._error is not None
+        )
+
     def validate_if_needed(self) -> None:
         """Send the positions of partitions with a new leader to that leader. This does not wait.
 
