@@ -39,8 +39,9 @@ cdef class DirectSender:
     cdef _Route _route(self, PartitionQueue queue)
     cdef bint _is_valid(self, _Route route) except -1
     cdef _Route _new_route(self, PartitionQueue queue)
-    cdef bint _is_alone(self, _Route route, PartitionQueue queue, ProducerBatch batch,
-                        double now_ms) except -1
+    cdef int _count(self, ClientRequest request, ProducerBatch batch, double now_ms) except -1
+    cdef bint _may_be_sent(self, _Route route, PartitionQueue queue, ProducerBatch batch,
+                           double now_ms) except -1
     cdef ClientRequest _new_request(self, _Route route, ProducerBatch batch, double now_ms)
-    cdef bint _write(self, _Route route, PartitionQueue queue, ProducerBatch batch,
-                     ClientRequest request) except -1
+    cdef int _put_in_flight(self, _Route route, PartitionQueue queue, ProducerBatch batch,
+                            ClientRequest request) except -1

@@ -8,6 +8,9 @@ thread only handles the response.
 Meanwhile the network thread must not run: if its poll ends, the thread waits. Therefore the code between
 ``borrow`` and ``give_back`` is compiled and runs no Python bytecode. A signal handler or a finalizer could
 run there and wait for the network thread, for example in ``flush()``.
+
+If a request is in flight already, the network thread sends the next batch. A lone batch takes the same few
+steps there.
 """
 
 cimport cython
@@ -45,7 +48,9 @@ cdef class _Route:
 
 @cython.final
 cdef class DirectSender:
-    """Sends batches of a producer that has no requests in flight.
+    """Sends a batch that is the only waiting one, with few steps.
+
+    The thread that appended it sends it if no request is in flight. Otherwise the network thread does.
 
     Parameters
     ----------
@@ -98,18 +103,62 @@ cdef class DirectSender:
             if not self._selector.borrow(route.connection_id):
                 return False
             try:
-                is_sent = self._is_alone(route, queue, batch, now_ms)
+                is_sent = self._in_flight.total == 0 and self._may_be_sent(route, queue, batch, now_ms)
                 if is_sent:
-                    is_written = self._write(route, queue, batch, request)
+                    self._put_in_flight(route, queue, batch, request)
+                    is_written = self._selector.send_now(request.send)
             finally:
                 self._selector.give_back()
         finally:
             if collects:
                 PyGC_Enable()
         if is_sent:
-            self._sender.metrics.sent([batch], now_ms)
-            self._client.count_sent(request, now_ms)
+            self._count(request, batch, now_ms)
         return is_written
+
+    def send_waiting(self, double now_ms):
+        """Send the only waiting batch, on the network thread.
+
+        Returns
+        -------
+        int
+            Id of the node, or -1 if there is not exactly one batch or it cannot be sent now.
+        """
+        cdef PartitionQueue queue
+        cdef ProducerBatch batch
+        cdef _Route route
+        cdef ClientRequest request
+        cdef int collects
+        if len(self._active) != 1:
+            return -1
+        queue = next(iter(self._active), None)
+        if queue is None or len(queue._batches) != 1:
+            return -1
+        batch = queue._batches[0]
+        route = self._route(queue)
+        if (
+            route is None or not self._in_flight.can_send_more(route.node_id)
+            or not self._selector.is_channel_ready(route.connection_id)
+        ):
+            return -1
+        request = self._new_request(route, batch, now_ms)
+        # No other thread may run between the check and the removal of the batch.
+        collects = PyGC_Disable()
+        try:
+            if not self._may_be_sent(route, queue, batch, now_ms):
+                return -1
+            self._put_in_flight(route, queue, batch, request)
+        finally:
+            if collects:
+                PyGC_Enable()
+        self._selector.send(request.send)
+        self._count(request, batch, now_ms)
+        return route.node_id
+
+    cdef int _count(self, ClientRequest request, ProducerBatch batch, double now_ms) except -1:
+        self._sender.metrics.sent([batch], now_ms)
+        self._client.count_sent(request, now_ms)
+        return 0
 
     cdef ClientRequest _new_request(self, _Route route, ProducerBatch batch, double now_ms):
         """Return the request of a batch, with all fields but the frame."""
@@ -172,13 +221,13 @@ cdef class DirectSender:
         )
         return route
 
-    # ---- Between borrow and give_back ----------------------------------------------------------------------
+    # ---- Without Python code -------------------------------------------------------------------------------
 
-    cdef bint _is_alone(self, _Route route, PartitionQueue queue, ProducerBatch batch,
-                        double now_ms) except -1:
-        """Return whether the batch is the only one, nothing is in flight, and the batch may be sent now."""
+    cdef bint _may_be_sent(self, _Route route, PartitionQueue queue, ProducerBatch batch,
+                           double now_ms) except -1:
+        """Return whether the batch is the only one and may be sent now, for the first time."""
         if (
-            self._in_flight.total != 0 or len(self._active) != 1 or not self._is_valid(route)
+            len(self._active) != 1 or not self._is_valid(route)
             or route.connection.state is not READY or <double> route.connection.throttled_until_ms > now_ms
             or queue.muted or queue._is_filling or len(queue._batches) != 1 or queue._batches[0] is not batch
             or batch.result.done or batch.attempts > 0 or batch.payload is not None
@@ -193,9 +242,9 @@ cdef class DirectSender:
             and self._id_state.may_drain(batch, now_ms)
         )
 
-    cdef bint _write(self, _Route route, PartitionQueue queue, ProducerBatch batch,
-                     ClientRequest request) except -1:
-        """Write the request to the socket. Return ``False`` if the network thread must write the rest.
+    cdef int _put_in_flight(self, _Route route, PartitionQueue queue, ProducerBatch batch,
+                            ClientRequest request) except -1:
+        """Seal the batch, build the frame of its request, and move the batch from its queue to those in flight.
 
         Until the batch is removed from its queue, an error changes nothing that hinders the network thread
         from sending the batch, as after a failed attempt.
@@ -221,4 +270,4 @@ cdef class DirectSender:
         queue._batches.popleft()
         if len(queue._batches) == 0:
             self._active.pop(queue, None)
-        return self._selector.send_now(request.send)
+        return 0

@@ -93,7 +93,8 @@ def make_components(config: Config, clock: Clock) -> ProducerComponents:
     )
     if _may_send_directly(config) and isinstance(client.selector, Selector):
         assert idempotence is None or isinstance(idempotence, IdempotenceManager)
-        accumulator.records.direct = DirectSender(sender, client, clock, accumulator, idempotence)
+        sender.direct = DirectSender(sender, client, clock, accumulator, idempotence)
+        accumulator.records.direct = sender.direct
     thread = SenderThread(sender, client, metadata, accumulator, clock, config["client_id"])
     topics = MetadataWait(client, metadata, accumulator, thread, clock, config["max_block_ms"])
     preparer = RecordPreparer(config, accumulator, topics, metadata, transactions, clock)

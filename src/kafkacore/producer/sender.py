@@ -21,6 +21,7 @@ from kafkacore.errors import (
     UnsupportedVersionError,
 )
 from kafkacore.producer._batch import ProducerBatch
+from kafkacore.producer._direct_sender import DirectSender
 from kafkacore.producer.batch_completion import BatchCompletion
 from kafkacore.producer.control_channel import ControlChannel
 from kafkacore.producer.produce_request import (
@@ -100,6 +101,8 @@ class Sender:
             guarantee_message_order=guarantee_message_order,
             metrics=self.metrics,
         )
+        #: Sends a batch that is the only waiting one; ``None`` if the settings do not allow it.
+        self.direct: DirectSender | None = None
         #: The metadata with which the last iteration began.
         self.cluster: Cluster | None = None
         #: Ids of nodes that have waiting batches, but accept no further request until they have responded.
@@ -169,6 +172,13 @@ class Sender:
             self._busy_nodes = []
             outcomes.expire(now_ms)
             return max(outcomes.next_expiry_ms() - now_ms, 0.0)
+        if self.direct is not None:
+            node_id = self.direct.send_waiting(now_ms)
+            if node_id >= 0:
+                is_busy = not self._client.is_below_in_flight_limit(node_id)
+                self._busy_nodes = [node_id] if is_busy else []
+                outcomes.expire(now_ms)
+                return 0.0 if self._accumulator.active else max(outcomes.next_expiry_ms() - now_ms, 0.0)
         ready = self._accumulator.ready(cluster, now_ms)
         wanted = list(ready.nodes)
         if ready.unknown_leader_topics:

@@ -15,10 +15,12 @@ from typing import Any
 import pytest
 from eventually import BUDGET_S, eventually
 from model.topic_reader import values_of
+from peers.secure_broker import SecureBroker
 
 from kafkacore import KafkaProducer
 from kafkacore.client import NetworkClient
-from kafkacore.testing import EmbeddedBroker, FaultProxy
+from kafkacore.producer.sender import Sender
+from kafkacore.testing import Direction, EmbeddedBroker, FaultProxy
 
 PLAIN: dict[str, Any] = {"acks": 1, "enable_idempotence": False}
 PRODUCE = 0
@@ -56,6 +58,20 @@ class Idle:
         """Wait until the network thread waits and no request is in flight."""
         in_flight = self.producer._client.in_flight
         eventually(lambda: self.selector.poller.is_waiting and in_flight.total == 0)
+
+
+@pytest.fixture(scope="module")
+def module_proxy() -> Iterator[FaultProxy]:
+    """Start a broker behind a proxy."""
+    with FaultProxy() as proxy, EmbeddedBroker(advertised_port=proxy.port, log_retention_ms=-1) as broker:
+        proxy.target = broker.bootstrap_servers
+        yield proxy
+
+
+@pytest.fixture
+def proxy(module_proxy: FaultProxy) -> Iterator[FaultProxy]:
+    yield module_proxy
+    module_proxy.lift()
 
 
 @pytest.fixture(params=KINDS)
@@ -253,16 +269,85 @@ def test_a_batch_that_another_thread_begins_meanwhile_is_sent_too(
 
 @pytest.mark.parametrize("config", KINDS.values(), ids=KINDS.keys())
 def test_a_connection_that_was_cut_is_replaced(
-    our_broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch, config: dict[str, Any]
+    proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch, config: dict[str, Any]
 ) -> None:
     topic = f"direct-cut-{len(config)}"
-    with FaultProxy(our_broker.bootstrap_servers) as proxy:
-        idle = Idle(proxy.bootstrap_servers, topic, monkeypatch, **config)
-        with idle.producer:
-            for number in range(20):
-                idle.await_wait()
-                CUTS[number % len(CUTS)](proxy)
-                idle.send(b"%d" % number).get(BUDGET_S)
-    numbers = [int(value) for value in values_of(our_broker.bootstrap_servers, topic)[1:]]
+    idle = Idle(proxy.bootstrap_servers, topic, monkeypatch, **config)
+    before = proxy.counters.cuts
+    with idle.producer:
+        for number in range(20):
+            idle.await_wait()
+            CUTS[number % len(CUTS)](proxy)
+            idle.send(b"%d" % number).get(BUDGET_S)
+    assert proxy.counters.cuts - before >= 15
+    numbers = [int(value) for value in values_of(proxy.bootstrap_servers, topic)[1:]]
     assert list(dict.fromkeys(numbers)) == list(range(20))
     assert config or numbers == list(range(20))
+
+
+# ---- The network thread ----------------------------------------------------------------------------------
+
+
+def refuse_general_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    def send(*_: object) -> None:
+        raise AssertionError("a lone batch took the general path")
+
+    monkeypatch.setattr(Sender, "_send_produce_request", send)
+
+
+@pytest.mark.parametrize("config", KINDS.values(), ids=KINDS.keys())
+def test_the_network_thread_sends_a_lone_batch_while_others_are_in_flight(
+    proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch, config: dict[str, Any]
+) -> None:
+    idle = Idle(proxy.bootstrap_servers, f"direct-stalled-{len(config)}", monkeypatch, **config)
+    in_flight = idle.producer._client.in_flight
+    with idle.producer:
+        for _ in range(5):
+            idle.await_wait()
+            with monkeypatch.context() as patch:
+                refuse_general_path(patch)
+                proxy.set_stalled(direction=Direction.TO_CLIENT)
+                futures = []
+                for number in range(1, 6):
+                    futures.append(idle.send(b"v"))
+                    eventually(lambda number=number: in_flight.total == number)
+                # The node accepts no further request.
+                futures.append(idle.send(b"v"))
+                futures.append(idle.send(b"v"))
+                assert in_flight.total == 5
+                proxy.set_stalled(False)
+                offsets = [future.get(BUDGET_S).offset for future in futures]
+            assert offsets == list(range(offsets[0], offsets[0] + 7))
+        figures = idle.producer.metrics()["producer-metrics"]
+    assert figures["record-send-total"] == 36
+    assert figures["request-total"] == figures["response-total"]
+
+
+def test_the_network_thread_sends_a_lone_batch_over_tls(
+    secure_broker: SecureBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = secure_broker.settings("SSL")
+    idle = Idle(settings.pop("bootstrap_servers"), "direct-tls", monkeypatch, **settings)
+    with idle.producer:
+        refuse_general_path(monkeypatch)
+        assert [idle.send(b"v").get(BUDGET_S).offset for _ in range(20)] == list(range(1, 21))
+
+
+def test_a_cut_connection_with_several_lone_batches_in_flight_loses_and_repeats_nothing(
+    proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = "direct-many-cut"
+    idle = Idle(proxy.bootstrap_servers, topic, monkeypatch)
+    in_flight = idle.producer._client.in_flight
+    with idle.producer:
+        for turn in range(10):
+            idle.await_wait()
+            proxy.set_stalled(direction=Direction.TO_CLIENT)
+            futures = []
+            for number in range(3):
+                futures.append(idle.send(b"%d" % (3 * turn + number)))
+                eventually(lambda number=number: in_flight.total == number + 1)
+            proxy.reset_connections()
+            proxy.set_stalled(False)
+            assert [future.get(BUDGET_S) and future.exception for future in futures] == [None] * 3
+    assert [int(value) for value in values_of(proxy.bootstrap_servers, topic)[1:]] == list(range(30))
