@@ -58,6 +58,8 @@ cdef class Poller:
     cdef bint was_cut_short
     # While a thread waits without the GIL: the fork generation plus 1. Otherwise 0.
     cdef int waiting_in
+    # Events have ended the wait, but the thread does not hold the GIL yet.
+    cdef readonly bint has_events
     cdef bint is_epoll
     # Held by the thread that has borrowed the connections. `borrower` is its id, or 0.
     cdef PyThread_type_lock borrowing

@@ -215,8 +215,10 @@ cdef class Poller:
                 began_ms = monotonic_ms()
                 count = self.wait_unhandled(timeout, handler, context)
                 self.waited_ms = self.waited_ms + (monotonic_ms() - began_ms)
+                self.has_events = count > 0
                 gil_handoff_request()
             gil_handoff_received()
+            self.has_events = False
             self.await_borrower()
             self.waiting_in = 0
         if count < 0:

@@ -2,6 +2,7 @@
 
 from kafkacore.client._client_request cimport ClientRequest
 from kafkacore.client._in_flight_requests cimport InFlightRequests
+from kafkacore.network._poller cimport Poller
 from kafkacore.producer._batch cimport ProducerBatch
 from kafkacore.producer._partition_queue cimport PartitionQueue
 from kafkacore.producer._producer_id_state cimport ProducerIdState
@@ -29,6 +30,7 @@ cdef class DirectSender:
     cdef dict _active
     cdef ProducerIdState _id_state
     cdef InFlightRequests _in_flight
+    cdef Poller _poller
     # Node id → NodeApiVersions of the open connections.
     cdef dict _versions
     # PartitionQueue → _Route, for this snapshot of the metadata.
@@ -36,6 +38,7 @@ cdef class DirectSender:
     cdef dict _routes
 
     cdef bint send(self, PartitionQueue queue, ProducerBatch batch) except -1
+    cdef bint _is_useful(self) except -1
     cdef _Route _route(self, PartitionQueue queue)
     cdef bint _is_valid(self, _Route route) except -1
     cdef _Route _new_route(self, PartitionQueue queue)

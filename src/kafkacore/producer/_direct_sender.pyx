@@ -10,7 +10,8 @@ Meanwhile the network thread must not run: if its poll ends, the thread waits. T
 run there and wait for the network thread, for example in ``flush()``.
 
 If a request is in flight already, the network thread sends the next batch. A lone batch takes the same few
-steps there.
+steps there. But a network thread that has to wait for the GIL, because another thread computes, would get it
+only after the switch interval of 5 ms. Then the calling thread sends the batch in spite of requests in flight.
 """
 
 cimport cython
@@ -78,6 +79,7 @@ cdef class DirectSender:
         self._id_state = None if manager is None else manager.id_state
         self._manager = manager
         self._selector = client.selector
+        self._poller = client.selector.poller
         self._in_flight = client.in_flight
         self._versions = client.api_versions.by_node
         self._outcomes = sender.outcomes
@@ -91,7 +93,7 @@ cdef class DirectSender:
         cdef bint is_written = False
         cdef bint is_sent = False
         cdef int collects
-        if len(self._active) != 1 or self._in_flight.total != 0:
+        if len(self._active) != 1 or not self._is_useful():
             return False
         route = self._route(queue)
         if route is None:
@@ -103,7 +105,10 @@ cdef class DirectSender:
             if not self._selector.borrow(route.connection_id):
                 return False
             try:
-                is_sent = self._in_flight.total == 0 and self._may_be_sent(route, queue, batch, now_ms)
+                is_sent = (
+                    self._is_useful() and self._in_flight.can_send_more(route.node_id)
+                    and self._may_be_sent(route, queue, batch, now_ms)
+                )
                 if is_sent:
                     self._put_in_flight(route, queue, batch, request)
                     is_written = self._selector.send_now(request.send)
@@ -115,6 +120,13 @@ cdef class DirectSender:
         if is_sent:
             self._count(request, batch, now_ms)
         return is_written
+
+    cdef bint _is_useful(self) except -1:
+        """Return whether nothing is in flight, or the network thread waits for the GIL.
+
+        Otherwise the records of a moment are better sent together, in the next turn of the network thread.
+        """
+        return self._in_flight.total == 0 or self._poller.has_events
 
     def send_waiting(self, double now_ms):
         """Send the only waiting batch, on the network thread.
@@ -244,7 +256,7 @@ cdef class DirectSender:
 
     cdef int _put_in_flight(self, _Route route, PartitionQueue queue, ProducerBatch batch,
                             ClientRequest request) except -1:
-        """Seal the batch, build the frame of its request, and move the batch from its queue to those in flight.
+        """Seal the batch, build its frame, and move it from the queue to the batches in flight.
 
         Until the batch is removed from its queue, an error changes nothing that hinders the network thread
         from sending the batch, as after a failed attempt.

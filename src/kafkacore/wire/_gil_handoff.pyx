@@ -11,6 +11,7 @@ cdef extern from "gil_handoff_impl.h" nogil:
     void kc_gil_handoff_request()
     void kc_gil_handoff_received()
     int kc_gil_handoff_is_requested()
+    int kc_gil_handoff_is_due()
     void kc_gil_handoff_wait()
 
 
@@ -32,8 +33,14 @@ cdef void gil_handoff_received() noexcept:
 
 
 cdef int gil_handoff_yield() except -1:
-    """Yield to a waiting thread. Call this only where any other thread may run."""
-    if kc_gil_handoff_is_requested():
+    """Yield to a waiting thread that many calls have found waiting, so in a loop of calls.
+
+    A thread that sends only a few records releases the GIL soon in any case. If it yielded, a third thread
+    that computes could get the GIL and keep it for the whole switch interval.
+
+    Call this only where any other thread may run.
+    """
+    if kc_gil_handoff_is_due():
         with nogil:
             kc_gil_handoff_wait()
     return 0

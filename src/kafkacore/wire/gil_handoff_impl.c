@@ -1,5 +1,6 @@
 #include "gil_handoff_impl.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -10,8 +11,15 @@
  * interval has to do. */
 #define KC_LONGEST_WAIT_NS 200000
 
+/* Number of checks after which a thread is in a loop that calls them. */
+#define KC_PASSED_CALLS 32
+
 static atomic_int waiting;
 static atomic_uint taken;
+/* `taken` at the last check that found a waiting thread. */
+static atomic_uint seen = UINT_MAX;
+/* Number of checks since then that found the same thread waiting. */
+static atomic_uint passed;
 
 /* The waiting threads do not exist in the child process. */
 static void forget_waiting(void) { atomic_store(&waiting, 0); }
@@ -26,6 +34,16 @@ void kc_gil_handoff_received(void) {
 }
 
 int kc_gil_handoff_is_requested(void) { return atomic_load_explicit(&waiting, memory_order_relaxed) > 0; }
+
+int kc_gil_handoff_is_due(void) {
+    unsigned now;
+    if (!kc_gil_handoff_is_requested())
+        return 0;
+    now = atomic_load_explicit(&taken, memory_order_relaxed);
+    if (atomic_exchange_explicit(&seen, now, memory_order_relaxed) != now)
+        atomic_store_explicit(&passed, 0, memory_order_relaxed);
+    return atomic_fetch_add_explicit(&passed, 1, memory_order_relaxed) >= KC_PASSED_CALLS;
+}
 
 static int64_t now_ns(void) {
     struct timespec now;

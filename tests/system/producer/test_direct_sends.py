@@ -232,6 +232,25 @@ def test_records_of_many_threads_keep_their_order(idle: Idle, our_broker: Embedd
         assert [number for of, number in values if of == thread] == list(range(records))
 
 
+def test_a_network_thread_that_waits_for_the_gil_does_not_hinder_the_next_record(idle: Idle) -> None:
+    in_flight = idle.producer._client.in_flight
+    before = sys.getswitchinterval()
+    for _ in range(10):
+        idle.await_wait()
+        wakeups = idle.wakeups
+        sys.setswitchinterval(3600)
+        try:
+            futures = [idle.send(b"1")]
+            while not idle.selector.poller.has_events:
+                pass
+            futures.append(idle.send(b"2"))
+            assert (in_flight.total, idle.wakeups) == (2, wakeups)
+        finally:
+            sys.setswitchinterval(before)
+        offsets = [future.get(BUDGET_S).offset for future in futures]
+        assert offsets[1] == offsets[0] + 1
+
+
 def test_a_record_larger_than_the_socket_buffer_is_written_to_its_end(
     our_broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

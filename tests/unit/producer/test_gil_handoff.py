@@ -48,6 +48,12 @@ def test_loop_of_appends_lets_the_network_thread_go_first() -> None:
     thread = threading.Thread(target=turn)
     thread.start()
     selector.wakeup()
+    while not gil.waiting():
+        pass
+    # A few appends do not yield: their thread soon releases the GIL itself.
+    for _ in range(20):
+        harness.append()
+    assert not turns
     # Unless append yields the GIL, this loop runs to its end: the switch interval is disabled.
     appended = 0
     while not turns and appended < 1_000_000:
@@ -61,6 +67,6 @@ def test_loop_of_appends_lets_the_network_thread_go_first() -> None:
 @pytest.mark.usefixtures("somebody_waits")
 def test_who_makes_way_goes_on_when_nobody_takes_the_lock() -> None:
     harness = AccumulatorHarness()
-    for _ in range(5):
+    for _ in range(50):
         harness.append()
     assert gil.waiting()
