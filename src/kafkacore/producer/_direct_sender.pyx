@@ -10,8 +10,8 @@ Meanwhile the network thread must not run: if its poll ends, the thread waits. T
 run there and wait for the network thread, for example in ``flush()``.
 
 If a request is in flight already, the network thread sends the next batch. A lone batch takes the same few
-steps there. But a network thread that has to wait for the GIL, because another thread computes, would get it
-only after the switch interval of 5 ms. Then the calling thread sends the batch in spite of requests in flight.
+steps there. But if another thread computes, the network thread gets the GIL only after the switch interval of
+5 ms. So while the network thread waits for the GIL, the calling thread also sends batches.
 """
 
 cimport cython
