@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from importlib import import_module
 
 from kafkacore.bench.pacing import Pacer
 from kafkacore.bench.peers import CHUNK_RECORDS, POLL_MS, Take, stream
 from kafkacore.bench.task import ClientSettings
+from kafkacore.clock import SYSTEM_CLOCK
 
 #: Number of records between two calls of ``poll`` for delivery reports. A ``poll`` costs as much as a send.
 RECORDS_PER_POLL = 10_000
+#: Maximum seconds of one call of ``poll`` in the thread that calls the callbacks.
+SERVE_S = 0.1
 SEEK_TRIES = 100
 SEEK_WAIT_S = 0.01
 
@@ -44,6 +48,11 @@ class Producer:
 
     def send_paced(self, topic: str, values: Sequence[bytes], pacer: Pacer) -> None:
         produce, poll = self._client.produce, self._client.poll
+        is_done = threading.Event()
+
+        def serve_reports() -> None:
+            while not is_done.is_set():
+                poll(SERVE_S)
 
         def send_one(index: int) -> None:
             def acknowledged(error: object, _: object) -> None:
@@ -56,14 +65,19 @@ class Producer:
                 try:
                     produce(topic, values[index % len(values)], on_delivery=acknowledged)
                 except BufferError:
-                    poll(0.01)
+                    SYSTEM_CLOCK.sleep_ms(1)
                     continue
-                poll(0)
                 return
 
+        # A thread calls the callbacks, as in the client's own examples. poll() rounds its timeout down to
+        # whole milliseconds. If it waited for the next record, it would be a busy loop above 1,000 records/s.
+        server = threading.Thread(target=serve_reports)
+        server.start()
         pacer.begin()
-        pacer.send_all(send_one, lambda left_ms: poll(left_ms / 1000))
+        pacer.send_all(send_one, SYSTEM_CLOCK.sleep_ms)
         self._client.flush()
+        is_done.set()
+        server.join()
 
     def close(self) -> None:
         self._client.flush()
