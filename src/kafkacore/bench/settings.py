@@ -116,8 +116,8 @@ def producer_settings(peer: str, options: BenchOptions, bootstrap: str, codec: s
     settings = {names[name]: value for name, value in wanted.items() if value is not None and name in names}
     if "acks" in settings and client not in ("confluent", "java") and settings["acks"] != "all":
         settings["acks"] = int(settings["acks"])
-    if client == "kafka-python" and "linger_ms" in settings:
-        settings["linger_ms"] = int(settings["linger_ms"])
+    if client in ("kafka-python", "java") and names["linger_ms"] in settings:
+        settings[names["linger_ms"]] = int(settings[names["linger_ms"]])
     return settings | (_PRODUCER_OWN.get(client, {}) if tuned else {})
 
 

@@ -27,6 +27,12 @@ def test_tuned_profile_gives_every_producer_the_same(client):
     assert str(settings["acks"]) == "1"
 
 
+@pytest.mark.parametrize("client", ["kafka-python", "java"])
+def test_linger_is_an_integer_where_the_client_needs_one(client):
+    settings = producer_settings(client, BenchOptions(linger_ms=0.0), "h:1", "none")
+    assert [str(value) for value in spellings(settings, "linger_ms", "linger.ms")] == ["0"]
+
+
 @pytest.mark.parametrize("client", CLIENTS)
 def test_default_profile_leaves_each_client_as_it_comes(client):
     options = BenchOptions(profile="default")
