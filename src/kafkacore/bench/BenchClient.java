@@ -284,8 +284,9 @@ public final class BenchClient {
     private void receive() throws IOException {
         try (KafkaConsumer<byte[], byte[]> consumer = consumer()) {
             Arrivals arrivals = new Arrivals(records + warmUp);
+            arrivals.read(consumer, warmUp, () -> say("{\"event\": \"ready\"}"));
             Meter meter = new Meter();
-            arrivals.read(consumer, records + warmUp, () -> say("{\"event\": \"ready\"}"));
+            arrivals.read(consumer, records + warmUp - arrivals.count, () -> { });
             meter.stop();
             try (DataOutputStream file = new DataOutputStream(new BufferedOutputStream(
                     Files.newOutputStream(Path.of(task.get("times_file")))))) {

@@ -22,6 +22,8 @@ FigureName = Literal[
     "cpu_s_per_million",
     "peak_rss_mib",
     "broker_cpu_s_per_million",
+    "producer_cpu_s_per_million",
+    "consumer_cpu_s_per_million",
     "jvm_cpu_s_per_million",
     "python_cpu_s_per_million",
     "worker_peak_mib",
@@ -35,6 +37,9 @@ FIGURES: dict[FigureName, bool] = {
     "cpu_s_per_million": False,
     "peak_rss_mib": False,
     "broker_cpu_s_per_million": False,
+    # Only for round trips: the two processes' parts of cpu_s_per_million.
+    "producer_cpu_s_per_million": False,
+    "consumer_cpu_s_per_million": False,
     # Only for Spark: the JVM's and the Python workers' parts of cpu_s_per_million.
     "jvm_cpu_s_per_million": False,
     "python_cpu_s_per_million": False,
@@ -43,6 +48,9 @@ FIGURES: dict[FigureName, bool] = {
     "ms_per_batch": False,
     "cpu_ms_per_batch": False,
 }
+#: Latencies by percentile: until the reception or, without a receiver, the acknowledgement; and until the
+#: acknowledgement of a record that is received as well.
+LATENCIES: tuple[Literal["latency_ms", "acknowledged_ms"], ...] = ("latency_ms", "acknowledged_ms")
 
 
 @dataclass(frozen=True)
@@ -81,12 +89,16 @@ class Figures(TypedDict, total=False):
     cpu_s_per_million: float
     peak_rss_mib: float
     broker_cpu_s_per_million: float
+    producer_cpu_s_per_million: float
+    consumer_cpu_s_per_million: float
     jvm_cpu_s_per_million: float
     python_cpu_s_per_million: float
     worker_peak_mib: float
     ms_per_batch: float
     cpu_ms_per_batch: float
     latency_ms: dict[str, float]
+    #: Latency until the acknowledgement, for round trips. ``latency_ms`` is that until the reception.
+    acknowledged_ms: dict[str, float]
     # The following fields exist only in the figures of a round.
     seconds: float
     cpu_s: float
@@ -111,7 +123,8 @@ class Entry(TypedDict):
     median: Figures
     #: Minimum and maximum of each figure over the rounds.
     spread: dict[FigureName, list[float]]
-    #: Figure, or ``latency_<percentile>`` → factor by which the first contestant is better.
+    #: Figure, ``latency_<percentile>`` or ``acknowledged_<percentile>`` → factor by which the first client
+    #: is better.
     advantage: dict[str, float]
     void: str | None
 
@@ -171,6 +184,10 @@ def round_figures(case: Case, used: Answer, broker_cpu_s: float | None) -> Figur
         figures["broker_cpu_s_per_million"] = broker_cpu_s / records * MEGA
     if used.get("latency_ms"):
         figures["latency_ms"] = used["latency_ms"]
+    if "acknowledged_ms" in used:
+        figures["acknowledged_ms"] = used["acknowledged_ms"]
+        figures["producer_cpu_s_per_million"] = used["producer_cpu_s"] / records * MEGA
+        figures["consumer_cpu_s_per_million"] = used["consumer_cpu_s"] / records * MEGA
     return figures
 
 
@@ -212,11 +229,11 @@ def _medians(rounds: Sequence[Figures]) -> Figures:
     for name in FIGURES:
         if good and all(name in done for done in good):
             found[name] = statistics.median(done[name] for done in good)
-    if good and all("latency_ms" in done for done in good):
-        names = good[0]["latency_ms"]
-        found["latency_ms"] = {
-            name: statistics.median(done["latency_ms"][name] for done in good) for name in names
-        }
+    for kind in LATENCIES:
+        if good and all(kind in done for done in good):
+            found[kind] = {
+                name: statistics.median(done[kind][name] for done in good) for name in good[0][kind]
+            }
     return found
 
 
@@ -236,10 +253,10 @@ def _advantage(first: Figures, other: Figures) -> dict[str, float]:
         one, two = first.get(name), other.get(name)
         if one and two:
             found[name] = one / two if more_is_better else two / one
-    if first.get("latency_ms") and other.get("latency_ms"):
-        for percentile, latency in first["latency_ms"].items():
-            if latency > 0:
-                found[f"latency_{percentile}"] = other["latency_ms"][percentile] / latency
+    for kind in LATENCIES:
+        for percentile, latency in first.get(kind, {}).items():
+            if latency > 0 and other.get(kind):
+                found[f"{kind.removesuffix('_ms')}_{percentile}"] = other[kind][percentile] / latency
     return found
 
 

@@ -1,4 +1,4 @@
-"""Run a benchmark. In each case, the clients take turns, round by round (A B C A B C).
+"""Run a benchmark. In each case, the clients take turns, in alternating order (A B C C B A).
 
 Processes, topics and files that a benchmark creates are removed at the end, also after an error.
 """
@@ -208,7 +208,9 @@ class _Bench:
         total = self._options.rounds * len(contestants)
         with self._progress.step(case.title, total, "run" if total == 1 else "runs") as advance:
             for done in range(total):
-                at = done % len(contestants)
+                number, at = divmod(done, len(contestants))
+                # Change the order, so that no client always follows the same other one.
+                at = at if number % 2 == 0 else len(contestants) - 1 - at
                 standings[at].rounds.append(self._round(case, contestants[at]))
                 advance(done + 1)
         return summarize(case, standings)
@@ -304,6 +306,8 @@ class _Bench:
                 (int(number), at_ms) for number, at_ms in zip(arrivals[::2], arrivals[1::2], strict=True)
             )
             latencies = latencies_ms(used["start_ms"], 1000 / (case.rate or 1), pairs)
+            used["producer_cpu_s"], used["consumer_cpu_s"] = used["cpu_s"], received["cpu_s"]
+            used["acknowledged_ms"] = used["latency_ms"]
             used["cpu_s"] += received["cpu_s"]
             used["peak_rss_mib"] += received["peak_rss_mib"]
             return {**used, "latency_ms": percentiles(latencies), "void": received["void"]}

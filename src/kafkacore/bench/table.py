@@ -13,6 +13,8 @@ _COLUMNS: dict[FigureName, tuple[str, str]] = {
     "records_per_s": ("records/s", ",.0f"),
     "mb_per_s": ("MB/s", ",.1f"),
     "cpu_s_per_million": ("CPU s/M", ".3f"),
+    "producer_cpu_s_per_million": ("producer", ".3f"),
+    "consumer_cpu_s_per_million": ("consumer", ".3f"),
     "peak_rss_mib": ("peak MiB", ",.0f"),
     "jvm_cpu_s_per_million": ("JVM", ".3f"),
     "python_cpu_s_per_million": ("Python", ".3f"),

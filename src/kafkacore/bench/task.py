@@ -26,6 +26,11 @@ class Answer(TypedDict, total=False):
     start_ms: float
     #: Latency by percentile.
     latency_ms: dict[str, float]
+    #: For a round trip, the parts of ``cpu_s`` that the two processes used, and the latency until the
+    #: acknowledgement. ``latency_ms`` is that until the reception.
+    producer_cpu_s: float
+    consumer_cpu_s: float
+    acknowledged_ms: dict[str, float]
     #: Reason why the run does not count.
     void: str | None
     client_version: str

@@ -89,3 +89,22 @@ def test_table_has_a_row_for_each_contestant_and_shows_what_is_void(result):
 def test_chart_is_a_picture(result, tmp_path: Path):
     draw(result, tmp_path / "chart.png")
     assert (tmp_path / "chart.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_round_trip_has_the_figures_of_both_processes():
+    case = Case("roundtrip", "none", 1, 1_000, 100, rate=500.0)
+    latency = {"p50": 1.0, "p99": 2.0, "p99.9": 3.0, "max": 4.0}
+    entries = []
+    for name, factor in (("a", 1), ("b", 2)):
+        one = {key: value / 2 * factor for key, value in latency.items()}
+        more = {"latency_ms": latency, "acknowledged_ms": one, "producer_cpu_s": 0.5, "consumer_cpu_s": 0.25}
+        each = Standing(name, {})
+        each.rounds = [round_figures(case, used(2, 0.75, **more), None)]
+        entries.append(each)
+    ours, peer = summarize(case, entries)
+    assert ours["median"]["acknowledged_ms"]["p99"] == 1.0
+    assert peer["median"]["acknowledged_ms"]["p99"] == 2.0
+    assert ours["median"]["latency_ms"] == latency
+    assert ours["median"]["producer_cpu_s_per_million"] == 0.5
+    assert ours["median"]["consumer_cpu_s_per_million"] == 0.25
+    assert peer["advantage"]["acknowledged_p99"] == 2.0
