@@ -36,6 +36,13 @@ GOALS = {
     ("arrow-produce", "confluent"): (None, 8.0),
     ("arrow-consume", "confluent"): (None, 8.0),
 }
+#: Latencies in the table of low rates: figure and percentile.
+LOW_RATE_LATENCIES = (
+    ("acknowledged_ms", "p50"),
+    ("acknowledged_ms", "p99"),
+    ("latency_ms", "p50"),
+    ("latency_ms", "p99"),
+)
 
 
 def measured(result: Mapping[str, Any]) -> str:
@@ -318,6 +325,38 @@ def render_startup(result: dict[str, Any]) -> str:
     return "\n".join([*lines, ""])
 
 
+def render_low_rates(result: dict[str, Any]) -> str:
+    """Return the table of latency and CPU time at low rates, in Markdown."""
+    low = result["low_rates"]
+    versions = ", ".join(f"{name} {version}" for name, version in low["versions"].items())
+    lines = [
+        measured(result),
+        "",
+        f"Median of {low['rounds']} interleaved rounds of {low['seconds']:g} s each, in ms and in CPU "
+        f"milliseconds per 1,000 records. Versions: {versions}.",
+        "",
+        "| records/s | broker | client | acknowledged, p50 | p99 | received, p50 | p99 "
+        "| producer's CPU | consumer's CPU |",
+        "|---|---|---|---|---|---|---|---|---|",
+        *map(_low_rate_row, low["rows"]),
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _low_rate_row(row: dict[str, Any]) -> str:
+    what = f"| {row['rate']:,.0f} | {row['broker']}, {row['transport']} | {row['peer']} "
+    if row["void"]:
+        return what + f"| void: {row['void']} | | | | | |"
+    median = row["median"]
+    cells = [f"{median[kind][name]:.2f}" if kind in median else "" for kind, name in LOW_RATE_LATENCIES]
+    # Seconds per million records are milliseconds per thousand.
+    cells += [
+        f"{median[f'{end}_cpu_s_per_million']:.1f}" if f"{end}_cpu_s_per_million" in median else ""
+        for end in ("producer", "consumer")
+    ]
+    return what + "".join(f"| {cell} " for cell in cells) + "|"
+
+
 def _resource(what: str) -> str:
     """Return the name of a resource with its unit at the end."""
     unit, _, rest = what.replace("ready_s,", "s until ready,").partition(" ")
@@ -526,6 +565,7 @@ SECTIONS: dict[str, dict[str, Section]] = {
     "consumer_groups": {"consumer-groups": ("broker.md", render_consumer_groups)},
     "tls": {"tls": ("clients.md", render_tls)},
     "startup": {"startup": ("clients.md", render_startup)},
+    "low_rates": {"low-rates": ("low-rates.md", render_low_rates)},
     "kafka_suite": {"kafka-suite": ("kafka-suite.md", render_kafka_suite)},
 }
 #: Tables of the reliability results: name → page.

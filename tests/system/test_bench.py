@@ -169,6 +169,32 @@ def test_start_of_clients_is_compared(tmp_path):
     assert shown.strip() in (pages / "clients.md").read_text()
 
 
+def test_clients_are_compared_at_low_rates(tmp_path):
+    pages = Path(shutil.copytree(MEASURED, tmp_path / "measured"))
+    script, chart = str(BENCH / "macro" / "low_rates.py"), tmp_path / "chart.png"
+    shown = run(script, "--small", f"--results={tmp_path}", f"--pages={pages}", f"--chart={chart}")
+    (written,) = tmp_path.glob("*-low-rates.json")
+    rows = json.loads(written.read_text())["low_rates"]["rows"]
+    clients = {}
+    for row in rows:
+        assert not row["void"]
+        clients.setdefault((row["broker"], row["transport"]), []).append(row["peer"])
+        median = row["median"]
+        assert 0 < median["acknowledged_ms"]["p50"] <= median["acknowledged_ms"]["p99"]
+        assert median["producer_cpu_s_per_million"] > 0
+        if row["broker"] != "flush=ack":
+            assert 0 < median["latency_ms"]["p50"] <= median["latency_ms"]["p99"]
+            assert median["consumer_cpu_s_per_million"] > 0
+        assert f"| {row['broker']}, {row['transport']} | {row['peer']} | " in shown
+    assert clients == {
+        ("embedded broker", "TLS"): ["kafkacore", "confluent"],
+        ("flush=ack", "TLS"): ["kafkacore"],
+        ("Apache Kafka 4.3.1", "TLS"): ["kafkacore", "confluent"],
+    }
+    assert chart.read_bytes().startswith(b"\x89PNG")
+    assert shown.strip() in (pages / "low-rates.md").read_text()
+
+
 def test_assignors_are_compared_with_those_of_apache_kafka(tmp_path):
     output = tmp_path / "assignors.json"
     shown = run(str(BENCH / "macro" / "assignors.py"), "--small", f"--output={output}")
@@ -181,7 +207,7 @@ def test_assignors_are_compared_with_those_of_apache_kafka(tmp_path):
 
 def test_no_script_is_left_out():
     known = {"setting.py", "run.py", "flatness.py", "memory.py", "spark.py", "broker.py", "transactions.py"}
-    known |= {"consumer_groups.py", "assignors.py", "startup.py"}
+    known |= {"consumer_groups.py", "assignors.py", "startup.py", "low_rates.py"}
     assert {path.name for path in (BENCH / "macro").glob("*.py")} == known
 
 
