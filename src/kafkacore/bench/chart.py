@@ -64,6 +64,55 @@ def draw(result: Result, target: Path) -> None:
     plt.close(figure)
 
 
+def draw_stages(result: Result, target: Path) -> None:
+    """Draw the stages of a result with ``stages_us`` to a PNG file: where records spend their time."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    (entry,) = result["results"]
+    paths = entry["median"].get("stages_us", {})
+    shown = {"typical": "middle 10 %", "slowest": "slowest 1 %"}
+    figure, grid = plt.subplots(
+        len(shown) * len(paths), 1, figsize=(11, 7), squeeze=False, layout="constrained"
+    )
+    colours = mpl.colormaps["tab10"]
+    numbers: dict[str, int] = {}
+    bars = [(name, path) for name in shown for path in paths]
+    for (name, path), axes in zip(bars, grid[:, 0], strict=True):
+        left = 0.0
+        for stage, figures in paths[path].items():
+            if stage == "total":
+                continue
+            colour = colours(numbers.setdefault(stage, len(numbers)))
+            axes.barh(0, figures[name], left=left, color=colour, label=stage)
+            if figures[name] > paths[path]["total"][name] * 0.04:
+                axes.text(left + figures[name] / 2, 0, f"{figures[name]:,.0f}", ha="center", fontsize=8)
+            left += figures[name]
+        axes.set_title(f"{shown[name]} of the records, {path} after {left:,.0f} µs", loc="left", fontsize=10)
+        axes.set_yticks([])
+        axes.tick_params(length=0, labelsize=8)
+        for side in axes.spines.values():
+            side.set_visible(False)
+    handles = {
+        text: handle
+        for axes in grid[:, 0]
+        for handle, text in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4, fontsize=8)
+    machine = result["machine"]
+    figure.suptitle(
+        f"kafkacore bench latency, {entry['rate']:,.0f} records per second, {result['broker']}\n"
+        f"{machine['cpu']}, {machine['cores']} cores, {machine['python']}; microseconds in each stage",
+        fontsize=11,
+        x=0.01,
+        ha="left",
+    )
+    figure.savefig(target, dpi=130)
+    plt.close(figure)
+
+
 def _bars(
     axes: Axes, entries: Sequence[Entry], figure: FigureName, unit: float, label: str, form: str
 ) -> None:

@@ -47,6 +47,8 @@ class BenchOptions:
     warm_up_records: int = 20_000
     #: Class path with Kafka's client jars, for the peer ``java``.
     java_classpath: str | None = None
+    #: Whether to trace in which stage of a round trip the records are.
+    stages: bool = False
     #: Process ID of the broker, if it runs on this machine. Its CPU time is measured too.
     broker_pid: int | None = None
     #: Maximum duration of one run of one client, in seconds.
@@ -79,6 +81,10 @@ class BenchOptions:
             ("--partitions must be at least 1", any(count < 1 for count in self.partitions)),
             ("--rate must be more than 0", self.rate is not None and not self.rate > 0),
             ("--compressible must be between 0 and 1", not 0 <= self.compressible <= 1),
+            (
+                "--stages requires bench latency and one partition",
+                self.stages and (self.modes != ("roundtrip",) or bool(self.peers) or self.partitions != (1,)),
+            ),
             ("--linger-ms must be at least 0", self.linger_ms is not None and not self.linger_ms >= 0),
             ("--acks must be 0, 1 or all", self.acks not in (None, "0", "1", "all")),
             (

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypedDict
 
 from kafkacore.bench.machine import Machine
-from kafkacore.bench.task import Answer, ClientSettings
+from kafkacore.bench.task import Answer, ClientSettings, StageFigures
 
 SCHEMA = 1
 MEGA = 1e6
@@ -99,6 +99,7 @@ class Figures(TypedDict, total=False):
     latency_ms: dict[str, float]
     #: Latency until the acknowledgement, for round trips. ``latency_ms`` is that until the reception.
     acknowledged_ms: dict[str, float]
+    stages_us: StageFigures
     # The following fields exist only in the figures of a round.
     seconds: float
     cpu_s: float
@@ -188,6 +189,8 @@ def round_figures(case: Case, used: Answer, broker_cpu_s: float | None) -> Figur
         figures["acknowledged_ms"] = used["acknowledged_ms"]
         figures["producer_cpu_s_per_million"] = used["producer_cpu_s"] / records * MEGA
         figures["consumer_cpu_s_per_million"] = used["consumer_cpu_s"] / records * MEGA
+    if "stages_us" in used:
+        figures["stages_us"] = used["stages_us"]
     return figures
 
 
@@ -234,6 +237,17 @@ def _medians(rounds: Sequence[Figures]) -> Figures:
             found[kind] = {
                 name: statistics.median(done[kind][name] for done in good) for name in good[0][kind]
             }
+    if good and all("stages_us" in done for done in good):
+        found["stages_us"] = {
+            path: {
+                stage: {
+                    name: statistics.median(done["stages_us"][path][stage][name] for done in good)
+                    for name in names
+                }
+                for stage, names in stages.items()
+            }
+            for path, stages in good[0]["stages_us"].items()
+        }
     return found
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from itertools import count
@@ -34,7 +34,8 @@ from kafkacore.bench.result import (
 from kafkacore.bench.security import exported, write_java_properties
 from kafkacore.bench.sequence import distinct_count, write_values
 from kafkacore.bench.settings import consumer_settings, poll_records, producer_settings
-from kafkacore.bench.task import Answer, ClientSettings, Task
+from kafkacore.bench.stages import figures, read_stamps, received_records, sent_records
+from kafkacore.bench.task import Answer, ClientSettings, StageFigures, Task
 from kafkacore.bench.verify import read_back
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import KafkaConfigurationError
@@ -294,6 +295,10 @@ class _Bench:
             receive = self._task(case, "receive", peer, topic, reading)
             receive = replace(receive, times_file=str(times), poll_records=1)
             send = self._task(case, "paced", peer, topic, settings)
+            stages = [self._folder / f"{role}-stages" for role in (send.role, receive.role)]
+            if self._options.stages:
+                send = replace(send, stages_file=str(stages[0]))
+                receive = replace(receive, stages_file=str(stages[1]))
             try:
                 with self._worker(receive, self.cluster) as receiver:
                     _answer(receiver, self.cluster)
@@ -302,10 +307,14 @@ class _Bench:
             finally:
                 self.cluster.delete_topic(topic)
             arrivals = array("d", times.read_bytes())
+            interval_ms = 1000 / (case.rate or 1)
             pairs = (
                 (int(number), at_ms) for number, at_ms in zip(arrivals[::2], arrivals[1::2], strict=True)
             )
-            latencies = latencies_ms(used["start_ms"], 1000 / (case.rate or 1), pairs)
+            latencies = latencies_ms(used["start_ms"], interval_ms, pairs)
+            if self._options.stages and not received["void"]:
+                due = [(used["start_ms"] + index * interval_ms) * 1e6 for index in range(case.records)]
+                used["stages_us"] = _stages(due, stages, arrivals[1::2])
             used["producer_cpu_s"], used["consumer_cpu_s"] = used["cpu_s"], received["cpu_s"]
             used["acknowledged_ms"] = used["latency_ms"]
             used["cpu_s"] += received["cpu_s"]
@@ -362,6 +371,14 @@ class _Bench:
             share = task.records / (task.records + task.warm_up_records)
             answer["broker_cpu_s"] = (after_s - before_s) * share
         return answer
+
+
+def _stages(due_ns: list[float], files: list[Path], returned_ms: Iterable[float]) -> StageFigures:
+    """Return the figures of the stages from the traces of the producer and the consumer."""
+    sent = sent_records(read_stamps(files[0]))
+    received = received_records(read_stamps(files[1]), [int(at_ms * 1e6) for at_ms in returned_ms])
+    # The trace of the producer includes the warm-up.
+    return figures(due_ns, sent[-len(due_ns) :], received)
 
 
 def _answer(worker: Worker[Answer], cluster: BenchCluster) -> Answer:

@@ -23,6 +23,8 @@ _COLUMNS: dict[FigureName, tuple[str, str]] = {
     "cpu_ms_per_batch": ("CPU ms/batch", ",.1f"),
     "broker_cpu_s_per_million": ("broker CPU s/M", ".3f"),
 }
+#: Figure of a stage → its heading.
+STAGE_COLUMNS = {"p50": "p50", "p99": "p99", "typical": "middle 10 %", "slowest": "slowest 1 %"}
 _LATENCIES = ("p50", "p99", "p99.9", "max")
 
 
@@ -40,6 +42,18 @@ def tables(result: Result) -> Iterator[Table]:
     """Yield a table for each case."""
     for case, entries in entries_by_case(result).items():
         yield case.title, *_table(case, entries)
+
+
+def stage_tables(result: Result) -> Iterator[Table]:
+    """Yield a table of the stages of each path, in microseconds, for each entry with stages."""
+    for entry in result["results"]:
+        for path, stages in entry["median"].get("stages_us", {}).items():
+            rows = [
+                [stage, *(format(figures[name], ",.0f") for name in STAGE_COLUMNS)]
+                for stage, figures in stages.items()
+            ]
+            title = f"{entry['peer']}, from due to {path}: microseconds until"
+            yield title, ["", *STAGE_COLUMNS.values()], rows
 
 
 def _table(case: Case, entries: list[Entry]) -> tuple[list[str], list[list[str]]]:

@@ -8,6 +8,10 @@ from typing import Any, TypedDict
 
 #: Settings of a client under its own names. The type of a value depends on the setting.
 ClientSettings = dict[str, Any]
+#: Path (``acknowledged`` or ``received``) → stage → figure → microseconds. The figures are p50, p99,
+#: ``typical``, the mean of the tenth of the records in the middle, and ``slowest``, the mean of the slowest
+#: hundredth. Records are ordered by the time of the whole path, so that the means of all stages add up.
+StageFigures = dict[str, dict[str, dict[str, float]]]
 
 
 class Answer(TypedDict, total=False):
@@ -31,6 +35,8 @@ class Answer(TypedDict, total=False):
     producer_cpu_s: float
     consumer_cpu_s: float
     acknowledged_ms: dict[str, float]
+    #: Time in each stage, which the runner adds.
+    stages_us: StageFigures
     #: Reason why the run does not count.
     void: str | None
     client_version: str
@@ -74,6 +80,8 @@ class Task:
     flushes: int = 1
     #: Seconds without a record after which a reader fails.
     patience_s: float = 30.0
+    #: File to which the worker writes the stamps of a trace; empty for no trace. Only for kafkacore.
+    stages_file: str = ""
     #: Whether to use the security settings from the environment.
     is_secure: bool = False
 

@@ -12,6 +12,7 @@ import os
 import sys
 import threading
 from array import array
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,7 +38,21 @@ def run(task: Task) -> Answer:
     """Perform a task and return its figures."""
     if task.is_secure:
         task = replace(task, settings=task.settings | settings_of(client_of(task.peer)))
-    return {"produce": _produce, "paced": _paced, "consume": _consume, "receive": _receive}[task.role](task)
+    role = {"produce": _produce, "paced": _paced, "consume": _consume, "receive": _receive}[task.role]
+    return _traced(role, task) if task.stages_file else role(task)
+
+
+def _traced(role: Callable[[Task], Answer], task: Task) -> Answer:
+    """Perform a task and write the stamps of its trace to a file."""
+    from kafkacore.bench.stages import capacity, write_stamps
+    from kafkacore.wire import _trace
+
+    _trace.start(capacity(task.warm_up_records + task.records))
+    answer = role(task)
+    stamps, lost = _trace.stop()
+    assert not lost, f"the trace has no space for {lost} stamps"
+    write_stamps(Path(task.stages_file), stamps)
+    return answer
 
 
 # ---- Sending -----------------------------------------------------------------------------------------------

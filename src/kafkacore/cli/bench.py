@@ -27,6 +27,7 @@ EXAMPLES = """  kafkacore bench                                  # produce and c
   kafkacore bench produce --peers confluent --codec none,lz4,zstd --partitions 1,6
   kafkacore bench produce --rate 20000             # latency until the acknowledgement, at a fixed rate
   kafkacore bench roundtrip --linger-ms 0          # latency from send to reception
+  kafkacore bench latency --stages --rate 1000     # where a record spends its time, stage by stage
   kafkacore bench broker --bootstrap localhost:9092 # compare the embedded broker with that broker
   kafkacore bench spark --bootstrap localhost:9092 --spark-kafka-jars 'jars/*'
   kafkacore bench --bootstrap localhost:9093 --security-protocol SSL --cafile ca.pem   # all clients use TLS
@@ -38,6 +39,8 @@ counted: a run that lost or duplicated a record is void, and the exit status is 
 kafkacore-bench-... and are deleted at the end. The other clients come with pip install 'kafkacore[bench]';
 the Java client needs a JDK and Kafka's jars (KAFKA_HOME or --java-classpath).
 """
+#: Mode that measures kafkacore alone.
+LATENCY = "latency"
 DESCRIPTION = """Compare this client with other clients: records and MB per second, CPU seconds per million
 records, peak memory, and latency at a fixed rate."""
 
@@ -48,10 +51,11 @@ def add_parser(commands: Commands[CommandParser]) -> None:
     parser.add_argument(
         "mode",
         nargs="?",
-        choices=(*MODES, "spark", "all"),
+        choices=(*MODES, LATENCY, "spark", "all"),
         help="what to measure (default: produce and consume); group consumes as a member of a group with "
         "automatic commits, arrow transfers whole columns, roundtrip measures the latency from send to "
-        "reception, broker measures the embedded broker, spark (not part of all) measures Spark",
+        "reception, broker measures the embedded broker; not part of all: latency measures the round trip of "
+        "kafkacore alone, with linger 0, and spark measures Spark",
     )
     _add_target(parser)
     _add_work(parser)
@@ -113,6 +117,12 @@ def _add_work(parser: argparse.ArgumentParser) -> None:
         type=float,
         metavar="N",
         help="send N records per second, and measure latency from the time at which each record was due",
+    )
+    work.add_argument(
+        "--stages",
+        action="store_true",
+        help="with latency, also show how long the records spend in each stage of the producer and the "
+        "consumer (default: only until acknowledgement and reception)",
     )
     work.add_argument(
         "--compressible",
@@ -201,11 +211,14 @@ def options_of(arguments: argparse.Namespace) -> BenchOptions:
     """Return the options of a benchmark of clients or the broker."""
     records = BenchOptions.records if arguments.records is None else arguments.records
     security = security_of(arguments)
-    modes = {None: ("produce", "consume"), "all": MODES}.get(arguments.mode, (arguments.mode,))
+    modes = {None: ("produce", "consume"), "all": MODES, LATENCY: ("roundtrip",)}.get(
+        arguments.mode, (arguments.mode,)
+    )
+    is_latency = arguments.mode == LATENCY
     return BenchOptions(
         modes=modes,
         bootstrap=arguments.bootstrap,
-        peers=arguments.peers,
+        peers=() if is_latency else arguments.peers,
         records=records,
         size=arguments.size,
         partitions=arguments.partitions or (1,),
@@ -214,12 +227,13 @@ def options_of(arguments: argparse.Namespace) -> BenchOptions:
         profile=arguments.profile,
         acks=arguments.acks,
         batch_size=arguments.batch_size,
-        linger_ms=arguments.linger_ms,
+        linger_ms=0.0 if is_latency and arguments.linger_ms is None else arguments.linger_ms,
         rounds=arguments.rounds,
         compressible=arguments.compressible,
         warm_up_records=min(BenchOptions.warm_up_records, records),
         java_classpath=arguments.java_classpath,
         broker_pid=arguments.broker_pid,
+        stages=arguments.stages,
         security=security,
     )
 
@@ -242,6 +256,8 @@ def security_of(arguments: argparse.Namespace) -> ClientSettings:
 
 def spark_options_of(arguments: argparse.Namespace) -> SparkBenchOptions:
     """Return the options of a benchmark of Spark."""
+    if arguments.stages:
+        raise KafkaConfigurationError("--stages requires bench latency")
     for name, given in (("--partitions", arguments.partitions), ("--codec", arguments.codec)):
         if given is not None and len(given) != 1:
             raise KafkaConfigurationError(f"bench spark takes one {name} at a time")
@@ -300,9 +316,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output is not None:
         arguments.output.write_text(json.dumps(result, indent=1) + "\n")
     if arguments.chart is not None:
-        from kafkacore.bench.chart import draw
+        from kafkacore.bench.chart import draw, draw_stages
 
-        draw(result, arguments.chart)
+        (draw_stages if arguments.stages else draw)(result, arguments.chart)
     if arguments.json:
         print(json.dumps(result))
     else:
@@ -326,9 +342,9 @@ def _check_files(output: Path | None, chart: Path | None) -> None:
 
 
 def _show(result: Result) -> None:
-    from kafkacore.bench.table import setting_lines, tables
+    from kafkacore.bench.table import setting_lines, stage_tables, tables
 
-    for title, header, rows in tables(result):
+    for title, header, rows in (*tables(result), *stage_tables(result)):
         print(title)
         print_table(header, rows, has_sum=False)
     for entry in result["results"]:

@@ -11,6 +11,7 @@ from libc.string cimport memcpy
 
 from kafkacore.network._memory cimport Chunk, MemoryPool, new_chunk
 from kafkacore.network._transport cimport TransportLayer
+from kafkacore.wire._trace cimport Stage, stamp
 from kafkacore.wire.primitives cimport load_int32
 
 from kafkacore.errors import InvalidReceiveError
@@ -89,6 +90,7 @@ cdef inline NetworkReceive new_receive(str source_id, Chunk chunk, Py_ssize_t at
     receive.at = at
     receive.size = size
     chunk.exports += 1
+    stamp(Stage.RESPONSE_READ, load_int32(chunk.data + at) if size >= 4 else -1)
     return receive
 
 

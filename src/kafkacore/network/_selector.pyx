@@ -25,6 +25,7 @@ from kafkacore.network._receive cimport ENDED, MORE, ReadBuffer
 from kafkacore.network._send cimport NetworkSend
 from kafkacore.network._setup_deadlines cimport SetupDeadlines
 from kafkacore.network._transport cimport PlaintextTransportLayer
+from kafkacore.wire._trace cimport Stage, stamp
 
 import logging
 import os
@@ -314,6 +315,7 @@ cdef class Selector:
         if channel.write() != 1:
             return False
         channel.pending_send = None
+        stamp(Stage.REQUEST_WRITTEN, send.first_bytes())
         send.release()
         self.unwritten.pop()
         return True
@@ -409,6 +411,7 @@ cdef class Selector:
             continue_write,
             <PyObject *> self.channels,
         )
+        stamp(Stage.WAIT_ENDED, count)
         now_ms = self.clock.monotonic_ms()
         self.waited_ms = self.poller.waited_ms
         for connection_id in self.immediately_connected:
@@ -521,6 +524,7 @@ cdef class Selector:
             return 0
         if result == 1:
             channel.pending_send = None
+            stamp(Stage.REQUEST_WRITTEN, send.first_bytes())
             send.release()
             self.completed_sends.append(send)
         return self.channels.update_interest(channel)

@@ -35,6 +35,7 @@ cdef class NetworkSend:
     # Whether a channel owns the frame. Only that channel may write it.
     cdef bint is_taken
 
+    cdef int64_t first_bytes(self) noexcept
     cdef int begin(self) except -1
     cdef int add_file(self, FileSlice piece, int count) except -1
     cdef bytes read_file(self, size_t size)

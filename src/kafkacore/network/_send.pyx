@@ -8,13 +8,13 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from libc.errno cimport EAGAIN, EPIPE
-from libc.stdint cimport uint8_t
+from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcpy
 
 from kafkacore.network._poller cimport iovec
 from kafkacore.network._transport cimport TransportLayer
 from kafkacore.wire._file_slice cimport FileSlice
-from kafkacore.wire.primitives cimport store_int32
+from kafkacore.wire.primitives cimport load_int64, store_int32
 
 import os
 
@@ -84,6 +84,12 @@ cdef class NetworkSend:
         self.vector[0].iov_base = self.header
         self.vector[0].iov_len = HEADER_SIZE
         self.size_in_bytes = self.remaining = HEADER_SIZE + size
+
+    cdef int64_t first_bytes(self) noexcept:
+        """Return the first 8 bytes of the pieces, or -1 if the first piece is shorter or was released."""
+        if self.view_count == 0 or self.views[0].len < 8:
+            return -1
+        return load_int64(<const uint8_t *> self.views[0].buf)
 
     cdef int begin(self) except -1:
         """Assign the frame to a channel. This can be done only once."""

@@ -6,6 +6,7 @@ from libc.stdint cimport int16_t, int32_t, int64_t
 from kafkacore.producer._future cimport FutureRecordMetadata, ProduceResult, new_future
 from kafkacore.record._builder cimport RecordBatchBuilder
 from kafkacore.record._source cimport RecordSource
+from kafkacore.wire._trace cimport Stage, stamp
 
 from kafkacore.errors import IllegalStateError
 from kafkacore.record._batch import read_batches
@@ -145,6 +146,7 @@ cdef class ProducerBatch:
             )
             self._sealed = self._builder
             self._builder = None
+            stamp(Stage.BATCH_SEALED, self.record_count)
         elif self.sequence_has_been_reset:
             self._sealed.restamp(self.producer_id, self.producer_epoch, self.base_sequence)
         self.sequence_has_been_reset = False

@@ -11,6 +11,8 @@ from threading import Condition, RLock
 
 cimport cython
 
+from kafkacore.wire._trace cimport Stage, stamp
+
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import KafkaTimeoutError, RetriableError
 from kafkacore.producer.record_metadata import RecordMetadata
@@ -62,6 +64,7 @@ cdef class ProduceResult:
             self.error = error
             self._record_errors = record_errors
             self.done = True
+            stamp(Stage.BATCH_COMPLETED, base_offset)
             watchers = self._watchers
             self._watchers = None
             self._settled = watchers is None

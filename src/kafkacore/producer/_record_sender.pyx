@@ -7,6 +7,7 @@ cimport cython
 
 from kafkacore.producer._future cimport FutureRecordMetadata
 from kafkacore.producer._record_appender cimport RecordAppender
+from kafkacore.wire._trace cimport Stage, stamp
 
 
 @cython.final
@@ -45,6 +46,7 @@ cdef class RecordSender:
     def send(self, topic, value=None, key=None, headers=None, partition=None, timestamp_ms=None):
         """Send a record: see :meth:`kafkacore.KafkaProducer.send`."""
         cdef FutureRecordMetadata future
+        stamp(Stage.SEND_CALLED, 0)
         if value is None and key is None:
             raise ValueError("a record needs a key or a value")
         if not self._is_plain:
