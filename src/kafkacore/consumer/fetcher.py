@@ -265,7 +265,7 @@ class Fetcher:
     def _on_response(
         self, node: Node, session: FetchSessionHandler, data: FetchRequestData, response: ClientResponse
     ) -> None:
-        self._pending_nodes.discard(node.node_id)
+        self._response_ended(node)
         message, version = response.message, response.version
         if not session.handle_response(message, version):
             if message.error_code == FetchSessionTopicIdError.errno:
