@@ -135,9 +135,9 @@ class NetworkClient:
         self._connection_ids: dict[int, str] = {}
         self._node_ids: dict[str, int] = {}
         self._bootstrap_connections = 0
-        #: The selector's results that poll() handled last. If the selector now has other results, Ctrl-C
-        #: interrupted poll() before it could handle these results.
-        self._handled: object = selector.completed_receives
+        #: The selector's ``completed_receives`` that were handled last. If the selector now has others, its
+        #: results are still to be handled: the caller of wait() left them, or Ctrl-C interrupted poll().
+        self.handled_receives: object = selector.completed_receives
         self._is_handling = False
         self._is_closed = False
 
@@ -454,7 +454,7 @@ class NetworkClient:
         """
         if self.wait(timeout_ms, now_ms, has_unsent=has_unsent):
             self._handle_results()
-            self._handled = self.selector.completed_receives
+            self.handled_receives = self.selector.completed_receives
         # Callbacks and metadata updates may have aborted requests, so return the responses of these requests
         # too.
         return self._complete_aborted()
@@ -462,8 +462,8 @@ class NetworkClient:
     def wait(self, timeout_ms: float, now_ms: float, *, has_unsent: bool = True) -> bool:
         """Do pending I/O and refresh the metadata like :meth:`poll`, but leave the results in the selector.
 
-        A caller that handles all results itself then calls :meth:`results_handled`. Otherwise the next poll
-        handles them.
+        A caller that handles all results itself then sets :attr:`handled_receives` to the selector's
+        ``completed_receives``, and calls :meth:`count_wait`. Otherwise the next poll handles them.
 
         Returns
         -------
@@ -475,7 +475,7 @@ class NetworkClient:
             self._disconnect_all(now_ms)
         elif self._has_unhandled_results():
             self._handle_results()
-            self._handled = self.selector.completed_receives
+            self.handled_receives = self.selector.completed_receives
             return False
         if self._aborted:
             return False
@@ -485,19 +485,14 @@ class NetworkClient:
         return True
 
     def _has_unhandled_results(self) -> bool:
-        """Return whether the last selector poll has results that nobody has handled.
+        """Return whether the last selector poll has results that have not been handled.
 
         If Ctrl-C interrupted the selector's poll itself, the selector's next poll returns its results.
         """
         selector = self.selector
-        return selector.completed_receives is not self._handled and not selector.is_interrupted
+        return selector.completed_receives is not self.handled_receives and not selector.is_interrupted
 
-    def results_handled(self, now_ms: float) -> None:
-        """Note that the caller of :meth:`wait` has handled the results."""
-        self._handled = self.selector.completed_receives
-        self._count_wait(now_ms)
-
-    def _count_wait(self, now_ms: float) -> None:
+    def count_wait(self, now_ms: float) -> None:
         """Count the time of the last selector poll in the metrics."""
         if self.metrics is not None:
             waited_ms = self.selector.waited_ms
@@ -507,7 +502,7 @@ class NetworkClient:
     def _handle_results(self) -> None:
         self._is_handling = True
         now_ms = self.clock.monotonic_ms()
-        self._count_wait(now_ms)
+        self.count_wait(now_ms)
         response_handling.handle_results(self, now_ms, self._aborted)
         self._is_handling = False
 

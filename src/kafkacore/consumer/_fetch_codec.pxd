@@ -30,6 +30,8 @@ cdef class SessionPart:
     # Offset of the fetch that returned these records, and their reader.
     cdef int64_t fetched_offset
     cdef RecordReader reader
+    # Whether all of these records have been read.
+    cdef bint is_read
 
 
 cdef class FetchSettings:

@@ -7,7 +7,7 @@ compare the results.
 """
 
 cimport cython
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t
 
 from kafkacore.wire._cursor cimport Cursor
 from kafkacore.wire._writer cimport Writer
@@ -76,6 +76,9 @@ cdef class FetchSettings:
 
         The request has the next offsets of ``parts``.
         """
+        for part in parts:
+            if type(part) is not SessionPart:
+                raise TypeError(f"a SessionPart is required, not {type(part).__name__}")
         self.write_request(writer, version, session_id, epoch, parts)
 
     cdef int write_request(self, Writer writer, int version, int session_id, int epoch, list parts) except -1:

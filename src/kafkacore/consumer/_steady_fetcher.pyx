@@ -21,8 +21,9 @@ from kafkacore.wire._writer cimport Writer
 
 from kafkacore.client.connection_states import ConnectionState
 from kafkacore.consumer.completed_fetch import CompletedFetch
+from kafkacore.consumer.deserializers import RecordDeserializationError
 from kafkacore.consumer.fetch_session import FetchPartition
-from kafkacore.consumer.subscription_state import FetchPosition
+from kafkacore.consumer.subscription_state import FetchPosition, FetchState
 from kafkacore.errors import MalformedMessageError
 from kafkacore.network import NetworkSend
 from kafkacore.protocol.exchange import around_correlation_id
@@ -33,6 +34,7 @@ cdef extern from "Python.h":
     Py_ssize_t PY_SSIZE_T_MAX
 
 READY = ConnectionState.READY
+FETCHING = FetchState.FETCHING
 
 cdef enum:
     # Larger responses have so many records that nothing is gained.
@@ -54,6 +56,8 @@ cdef class _SteadyFetch:
         Topic id → partition index → ``SessionPart``; ``None`` if the general code must handle the response.
     until_ms
         Time until which the partitions stay with the node, in milliseconds.
+    is_read
+        Whether the positions are after the records of the last response.
     """
 
     cdef int node_id
@@ -61,6 +65,7 @@ cdef class _SteadyFetch:
     cdef str connection_id
     cdef dict parts
     cdef double until_ms
+    cdef bint is_read
     cdef ClientRequest request
     cdef bytes before, after
     # Versions for which `parts` was made.
@@ -95,6 +100,11 @@ cdef class SteadyFetcher:
         PinLedger of the Fetcher.
     counter
         FetchCounter of the metrics, or ``None``.
+
+    Attributes
+    ----------
+    responses
+        Number of responses that this object has handled.
     """
 
     cdef object _client, _network, _selector, _in_flight, _metadata, _subscriptions, _clock, _buffer
@@ -104,8 +114,17 @@ cdef class SteadyFetcher:
     cdef bint _is_committed
     # Node id -> _SteadyFetch of the fetch in flight.
     cdef dict _fetches
-    # Number of fetches that the general code has sent, and of responses read here.
-    cdef Py_ssize_t _sent, _responses
+    # Nodes whose last response was small.
+    cdef set _small
+    # The fetches whose records are being read, or None.
+    cdef list _reading
+    # Number of fetches that the general code has sent, and of responses that were read here.
+    cdef Py_ssize_t _sent, _reads
+    cdef readonly Py_ssize_t responses
+
+    def __cinit__(self):
+        self._fetches = {}
+        self._small = set()
 
     def __init__(self, client not None, metadata not None, subscriptions not None, clock not None,
                  buffer not None, config not None, pins not None, counter):
@@ -126,21 +145,49 @@ cdef class SteadyFetcher:
             int(config.read.isolation_level), config.client_rack,
         )
         self._max_partition_bytes = config.max_partition_fetch_bytes
-        self._fetches = {}
+
+    @property
+    def is_reading(self):
+        """Whether a deserializer is being called."""
+        return self._reading is not None
 
     def sent(self, int node_id, handler not None, partitions not None, future not None):
         """Note a fetch that the Fetcher has sent to a node."""
-        cdef _SteadyFetch fetch = _SteadyFetch()
+        cdef _SteadyFetch fetch
+        self._sent += 1
+        if node_id not in self._small:
+            return
+        fetch = _SteadyFetch()
         fetch.node_id = node_id
         fetch.handler = handler
         fetch.partitions = partitions
         fetch.future = future
-        self._sent += 1
+        fetch.is_read = True
         self._fetches[node_id] = fetch
 
-    def ended(self, int node_id):
-        """Note that the Fetcher has received the response of a node."""
+    def received(self, int node_id, Py_ssize_t size_in_bytes):
+        """Note that the Fetcher has received a response with ``size_in_bytes`` bytes of records."""
         self._fetches.pop(node_id, None)
+        if size_in_bytes <= MOST_BYTES:
+            self._small.add(node_id)
+        else:
+            self._small.discard(node_id)
+
+    def failed(self, int node_id):
+        """Note that a fetch has failed. The next one starts a new session."""
+        self._fetches.pop(node_id, None)
+        self._small.discard(node_id)
+
+    def retain(self, assigned not None):
+        """Stop reading the records of partitions that are not in ``assigned``. A deserializer may do this."""
+        cdef _SteadyFetch fetch
+        cdef SessionPart part
+        if self._reading is None:
+            return
+        for fetch in self._reading:
+            for part in fetch.answered:
+                if part.reader is not None and part.partition not in assigned:
+                    part.reader.drain()
 
     def receive(self, double timeout_ms, Py_ssize_t max_records):
         """Wait for responses, and return their records if all of them are usual.
@@ -161,20 +208,28 @@ cdef class SteadyFetcher:
         cdef _SteadyFetch fetch
         cdef list fetches
         cdef double now_ms
-        if not self._fetches or len(self._buffer) or not self._client.wait(timeout_ms):
+        if not self._fetches or len(self._buffer) or not self._is_steady():
+            return None
+        if not self._client.wait(timeout_ms):
             return None
         receives = self._selector.completed_receives
         if not receives or self._selector.disconnected or self._selector.connected:
             return None
         now_ms = self._clock.monotonic_ms()
+        if self._in_flight.next_deadline_ms() <= now_ms:
+            return None
+        if self._network.states.next_setup_deadline_ms() <= now_ms:
+            return None
         fetches = self._answered(receives, max_records, now_ms)
         if fetches is None:
             return None
         for fetch in fetches:
             self._build_next(fetch, now_ms)
+        # From here to the next call of a Python function, no Ctrl-C can separate the steps.
         for fetch in fetches:
             self._move_on(fetch)
-        self._network.results_handled(now_ms)
+        self._network.handled_receives = receives
+        self._network.count_wait(now_ms)
         self._selector.flush()
         for fetch in fetches:
             self._count(fetch, now_ms)
@@ -188,9 +243,7 @@ cdef class SteadyFetcher:
         cdef Py_ssize_t left = max_records
         for receive in receives:
             fetch = self._fetches.get(self._network.node_id(receive.source_id))
-            if fetch is None or self._in_flight.oldest(fetch.node_id) is not self._request(fetch):
-                return None
-            if not self._is_steady(fetch, now_ms) or not self._may_send(fetch, now_ms):
+            if fetch is None or fetch in found or not self._may_send(fetch, now_ms):
                 return None
             left -= self._read(fetch, receive, left)
             if left < 0:
@@ -198,40 +251,39 @@ cdef class SteadyFetcher:
             found.append(fetch)
         return found
 
-    cdef ClientRequest _request(self, _SteadyFetch fetch):
-        if fetch.request is None:
-            fetch.request = self._client.open_requests.get(fetch.future)
-        return fetch.request
-
-    cdef bint _is_steady(self, _SteadyFetch fetch, double now_ms) except -1:
-        """Return whether the next fetch to the node has the same partitions."""
+    cdef bint _is_steady(self) except -1:
+        """Return whether all partitions to fetch are in the fetches in flight, and belong there."""
+        cdef _SteadyFetch fetch
         made_for = (self._sent, self._subscriptions.fetchable_version, self._metadata.update_version)
-        if fetch.made_for != made_for:
-            fetch.made_for = made_for
-            self._prepare(fetch, now_ms)
-        return fetch.parts is not None and now_ms < fetch.until_ms
+        for fetch in self._fetches.values():
+            if not fetch.is_read or fetch.made_for != made_for:
+                fetch.made_for = made_for if self._prepare(fetch) else None
+            if fetch.parts is None:
+                return False
+        return True
 
-    cdef int _prepare(self, _SteadyFetch fetch, double now_ms) except -1:
+    cdef bint _prepare(self, _SteadyFetch fetch) except -1:
+        """Set ``parts``; return whether this needs no repetition until another fetch or a change."""
         cdef dict parts = {}
         cdef Py_ssize_t count = 0
         cdef _SteadyFetch other
-        fetch.parts = None
+        fetch.parts = fetch.answered = None
         fetch.until_ms = INFINITY
-        if fetch.request.version < FIRST_VERSION_BY_ID:
-            return 0
+        if fetch.request is None:
+            fetch.request = self._client.open_requests.get(fetch.future)
+        if fetch.request is None or fetch.request.version < 0:
+            return False
+        if fetch.request.version < FIRST_VERSION_BY_ID or fetch.handler.after_response() is None:
+            return True
         for other in self._fetches.values():
             count += len(other.partitions)
         if count != self._subscriptions.fetchable_count():
-            return 0
+            return True
+        cluster = self._metadata.fetch()
         for partition, wanted in fetch.partitions.items():
             state = self._subscriptions.state_or_none(partition)
-            if (
-                state is None or not state.is_fetchable() or wanted.topic_id.int == 0
-                or wanted.max_bytes != self._max_partition_bytes
-            ):
-                return 0
-            if state.preferred_read_replica is not None:
-                fetch.until_ms = min(fetch.until_ms, <double> state.preferred_replica_expires_ms)
+            if state is None or not self._is_wanted(fetch, cluster, partition, state, wanted):
+                return True
             topic_id = wanted.topic_id.bytes
             parts.setdefault(topic_id, {})[partition.partition] = SessionPart(
                 partition, state, topic_id, wanted.fetch_offset, wanted.max_bytes, wanted.current_leader_epoch
@@ -242,12 +294,37 @@ cdef class SteadyFetcher:
             FetchRequest.API_KEY, fetch.request.version, self._network.client_id
         )
         fetch.parts = parts
-        return 0
+        fetch.is_read = True
+        return True
+
+    cdef bint _is_wanted(self, _SteadyFetch fetch, cluster, partition, state, wanted) except -1:
+        """Return whether a new fetch of a partition would be the same as the fetch in flight."""
+        replica = state.preferred_read_replica
+        if replica is None:
+            node = cluster.leader_for(partition)
+        else:
+            node = cluster.online_node(partition, replica)
+            fetch.until_ms = min(fetch.until_ms, <double> state.preferred_replica_expires_ms)
+        epoch = cluster.leader_epoch(partition)
+        return (
+            node is not None
+            and node.node_id == fetch.node_id
+            and state.is_fetchable()
+            and state.position is not None
+            and state.position.offset == wanted.fetch_offset
+            and wanted.max_bytes == self._max_partition_bytes
+            and wanted.topic_id.int != 0
+            and wanted.topic_id == cluster.topic_id(partition.topic)
+            and wanted.current_leader_epoch == (-1 if epoch is None else epoch)
+        )
 
     cdef bint _may_send(self, _SteadyFetch fetch, double now_ms) except -1:
         """Return whether the response leaves the node ready for the next fetch."""
         return (
-            self._in_flight.count(fetch.node_id) == 1
+            now_ms < fetch.until_ms
+            and self._in_flight.count(fetch.node_id) == 1
+            and self._in_flight.oldest(fetch.node_id) is fetch.request
+            and fetch.request.send.is_completed
             and fetch.connection.state is READY
             and <double> fetch.connection.throttled_until_ms <= now_ms
             and self._selector.is_channel_ready(fetch.connection_id)
@@ -263,13 +340,14 @@ cdef class SteadyFetcher:
         metadata = fetch.handler.after_response()
         if metadata is None or len(payload) > MOST_BYTES:
             return max_records + 1
-        self._responses += 1
-        fetch.answered = _read_frame(payload, fetch, metadata.session_id, self._responses)
+        self._reads += 1
+        fetch.answered = _read_frame(payload, fetch, metadata.session_id, self._reads)
         if fetch.answered is None:
             return max_records + 1
         fetch.memory = FetchMemory(self._pins)
         for part in fetch.answered:
             part.reader = None
+            part.is_read = False
             part.next_offset = part.offset
             position = part.state.position
             if position is None or <int64_t> position.offset != part.offset:
@@ -328,11 +406,10 @@ cdef class SteadyFetcher:
         return 0
 
     cdef int _move_on(self, _SteadyFetch fetch) except -1:
-        """Replace the request in flight by the next one.
-
-        No Python code runs here, so a Ctrl-C cannot separate the steps.
-        """
+        """Replace the request in flight by the next one. No Python code runs here."""
         cdef SessionPart part
+        self.responses += 1
+        fetch.is_read = False
         fetch.latency_ms = fetch.next_request.sent_ms - fetch.request.sent_ms
         self._in_flight.complete_next(fetch.node_id)
         self._in_flight.add(fetch.next_request)
@@ -363,84 +440,132 @@ cdef class SteadyFetcher:
     cdef tuple _read_records(self, list fetches, double now_ms):
         """Return the records and the new offsets, after updating the positions.
 
-        Return ``None`` if a record cannot be read, or if a deserializer has changed the subscription. Then
-        the buffer contains the responses, and the general code reads them again.
+        After an error, the buffer contains the records that have not been read. Return ``None`` if there are
+        no records before the error. Then the general code reads the records again and raises the error.
         """
         cdef _SteadyFetch fetch
         cdef SessionPart part
         cdef dict records = {}
         cdef dict moved = {}
         cdef list positions = []
-        cdef list out
-        version = self._subscriptions.fetchable_version
+        failure = None
+        self._reading = fetches
         try:
             for fetch in fetches:
                 for part in fetch.answered:
-                    if part.reader is None:
-                        continue
-                    out = []
-                    fetch.memory.add_part(len(part.records))
-                    part.reader.read(out, PY_SSIZE_T_MAX)
-                    fetch.memory.part_is_done()
-                    if out:
-                        records[part.partition] = out
-                    moved[part.partition] = part.reader.next_offset
-                    positions.append((part, FetchPosition(part.reader.next_offset, part.reader.last_epoch)))
-        except Exception:
-            # The general code raises the error after it has returned the records before it.
-            self._hand_over(fetches)
-            return None
-        if self._subscriptions.fetchable_version != version:
-            self._hand_over(fetches)
-            return None
+                    if failure is None:
+                        failure = self._read_part(fetch, part, records)
+        except BaseException:
+            # The user receives none of these records, so read them again after a Ctrl-C in a deserializer.
+            for fetch in fetches:
+                for part in fetch.answered:
+                    part.is_read = False
+            self._hand_over(fetches, {})
+            raise
+        finally:
+            self._reading = None
         for fetch in fetches:
-            self._note_offsets(fetch, records, now_ms)
-        self._move_positions(positions)
+            self._note_offsets(fetch, records, moved, positions, now_ms)
+        if failure is not None:
+            self._hand_over(fetches, records)
+            if not moved:
+                if isinstance(failure, RecordDeserializationError):
+                    raise failure
+                return None
+        self._move_positions(fetches, positions)
         return records, moved
 
-    cdef int _note_offsets(self, _SteadyFetch fetch, dict records, double now_ms) except -1:
-        """Update states and metrics with the offsets in the response, and release its bytes."""
+    cdef object _read_part(self, _SteadyFetch fetch, SessionPart part, dict records):
+        """Read the records of a partition. Return the error that ended this early, or ``None``."""
+        cdef list out = []
+        failure = None
+        if part.reader is not None:
+            fetch.memory.add_part(len(part.records))
+            try:
+                part.reader.read(out, PY_SSIZE_T_MAX)
+            except Exception as error:
+                failure = error
+                if part.reader.failed_in_deserializer:
+                    failure = RecordDeserializationError(part.partition, part.reader.deserialized_offset)
+                    failure.__cause__ = error
+            fetch.memory.part_is_done()
+            if out:
+                records[part.partition] = out
+        part.is_read = failure is None
+        return failure
+
+    cdef int _note_offsets(self, _SteadyFetch fetch, dict records, dict moved, list positions,
+                           double now_ms) except -1:
+        """Update states and metrics with the offsets in the response, and find the new positions."""
         cdef SessionPart part
         for part in fetch.answered:
             state = part.state
-            state.has_failed_fetch = False
-            if part.high_watermark >= 0:
-                state.high_watermark = part.high_watermark
-            if part.log_start_offset >= 0:
-                state.log_start_offset = part.log_start_offset
-            if part.last_stable_offset >= 0:
-                state.last_stable_offset = part.last_stable_offset
-            size = 0 if part.reader is None else len(part.records)
-            if fetch.tally is not None:
-                fetch.tally.part_is_done(part.partition[0], size, len(records.get(part.partition, ())))
-                if part.reader is not None:
-                    self._counter.position_moved(
-                        part.partition, part.reader.next_offset,
-                        part.last_stable_offset if self._is_committed else part.high_watermark,
-                        part.log_start_offset, now_ms,
-                    )
-            if part.reader is not None:
+            if not part.is_read and part.partition not in records:
+                continue
+            self._note_part(fetch, part, len(records.get(part.partition, ())))
+            if (
+                part.reader is None
+                or part.reader.next_offset == part.fetched_offset
+                # A deserializer may have unsubscribed, or reset the offset.
+                or self._subscriptions.state_or_none(part.partition) is not state
+                or state.state is not FETCHING
+            ):
+                continue
+            if part.is_read:
                 self._subscriptions.move_to_end(part.partition)
-            part.reader = part.records = None
-        fetch.memory = None
+            moved[part.partition] = part.reader.next_offset
+            positions.append((part, FetchPosition(part.reader.next_offset, part.reader.last_epoch)))
+            if self._counter is not None:
+                end = state.last_stable_offset if self._is_committed else state.high_watermark
+                start = state.log_start_offset
+                self._counter.position_moved(
+                    part.partition, part.reader.next_offset, -1 if end is None else end,
+                    -1 if start is None else start, now_ms,
+                )
         return 0
 
-    cdef int _move_positions(self, list positions) except -1:
+    cdef int _note_part(self, _SteadyFetch fetch, SessionPart part, Py_ssize_t count) except -1:
+        """Update a state, and count a partition that has been read completely."""
+        state = part.state
+        state.has_failed_fetch = False
+        if part.high_watermark >= 0:
+            state.high_watermark = part.high_watermark
+        if part.log_start_offset >= 0:
+            state.log_start_offset = part.log_start_offset
+        if part.last_stable_offset >= 0:
+            state.last_stable_offset = part.last_stable_offset
+        if fetch.tally is not None and part.is_read:
+            size = 0 if part.reader is None else len(part.records)
+            fetch.tally.part_is_done(part.partition[0], size, count)
+        return 0
+
+    cdef int _move_positions(self, list fetches, list positions) except -1:
         """Update the positions like ``FetchBuffer.collect``. No Python code runs here."""
+        cdef _SteadyFetch fetch
         cdef SessionPart part
         moved_from = self._buffer.moved_from
         for part, position in positions:
             moved_from[part.partition] = part.state.position
             part.state.position = position
+        for fetch in fetches:
+            fetch.is_read = True
+            for part in fetch.answered:
+                if part.reader is not None and part.reader.next_offset != part.offset:
+                    fetch.is_read = False
+                part.reader = part.records = None
+            fetch.memory = None
         return 0
 
-    cdef int _hand_over(self, list fetches) except -1:
-        """Add the responses to the buffer of fetches that wait to be read."""
+    cdef int _hand_over(self, list fetches, dict records) except -1:
+        """Add all that has not been read to the buffer. ``records`` has the records to return first."""
         cdef _SteadyFetch fetch
         cdef SessionPart part
         for fetch in fetches:
             memory = FetchMemory(self._pins)
             for part in fetch.answered:
+                if part.is_read:
+                    continue
+                read = records.get(part.partition, ())
                 data = FetchResponse.PartitionData(
                     partition_index=part.partition[1],
                     high_watermark=part.high_watermark,
@@ -449,14 +574,12 @@ cdef class SteadyFetcher:
                     aborted_transactions=None,
                     records=part.records,
                 )
-                self._buffer.add(
-                    CompletedFetch(
-                        part.partition, data, part.fetched_offset, fetch.request.version, self._options,
-                        memory, fetch.tally,
-                    )
+                completed = CompletedFetch(
+                    part.partition, data, part.reader.next_offset if read else part.fetched_offset,
+                    fetch.request.version, self._options, memory, fetch.tally,
                 )
-                part.reader = part.records = None
-            fetch.memory = None
+                completed.records_read = len(read)
+                self._buffer.add(completed)
         return 0
 
 

@@ -91,8 +91,8 @@ class ConsumerNetworkClient:
         self._unsent: dict[Node, deque[tuple[ClientRequest, float, RequestFuture[ClientResponse]]]] = {}
         self._pending_completion: deque[_Pending] = deque()
         self._pending_disconnects: deque[Node] = deque()
-        #: ``open_requests`` has the requests that have no response yet. ``_interrupted`` has the requests whose
-        #: response a Ctrl-C may have discarded.
+        #: ``open_requests`` has the requests that have no response yet. ``_interrupted`` has the requests
+        #: whose response a Ctrl-C may have discarded.
         self.open_requests: dict[RequestFuture[ClientResponse], ClientRequest] = {}
         self._interrupted: dict[RequestFuture[ClientResponse], ClientRequest] = {}
         #: Number of polls that a Ctrl-C has interrupted. Each of these polls may have lost the response to a

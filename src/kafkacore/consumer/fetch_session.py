@@ -144,7 +144,9 @@ class FetchSessionHandler:
         """
         if response.error_code:
             error = for_code(response.error_code)
-            logger.info("node %s rejected a fetch with %s: %s", self.node_id, self.next_metadata, error.message)
+            logger.info(
+                "node %s rejected a fetch with %s: %s", self.node_id, self.next_metadata, error.message
+            )
             if error is FetchSessionIdNotFoundError:
                 self.next_metadata = self._start
             else:
@@ -188,7 +190,9 @@ class FetchSessionHandler:
         return None if self.next_metadata.is_full else self.next_metadata.next_incremental()
 
     def _close_existing(self) -> None:
-        self.next_metadata = self.next_metadata.next_closing_existing() if self._start is INITIAL else SESSIONLESS
+        self.next_metadata = (
+            self.next_metadata.next_closing_existing() if self._start is INITIAL else SESSIONLESS
+        )
 
     def handle_error(self, error: BaseException) -> None:
         """Start a new session after a failed request, because the broker may have advanced the epoch."""

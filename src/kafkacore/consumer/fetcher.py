@@ -35,6 +35,7 @@ from kafkacore.consumer.timer import Timer
 from kafkacore.errors import (
     CorruptRecordError,
     FetchSessionTopicIdError,
+    IllegalStateError,
     KafkaError,
     OffsetNotAvailableError,
     OffsetOutOfRangeError,
@@ -268,6 +269,8 @@ class Fetcher:
         self._response_ended(node)
         message, version = response.message, response.version
         if not session.handle_response(message, version):
+            if self._steady is not None:
+                self._steady.failed(node.node_id)
             if message.error_code == FetchSessionTopicIdError.errno:
                 self._metadata.request_update()
             self._request_failed(node, data)
@@ -276,6 +279,7 @@ class Fetcher:
         hints: dict[TopicPartition, tuple[int, int]] = {}
         redirected: list[CompletedFetch] = []
         memory, tally = FetchMemory(self._pins), self._tally(response)
+        size_in_bytes = 0
         for topic in message.responses:
             name = topic.topic if version < FIRST_VERSION_BY_ID else session.topic_name(topic.topic_id)
             for partition in topic.partitions:
@@ -287,21 +291,19 @@ class Fetcher:
                 completed.failed_before = self._count_failure(tp, partition)
                 self._sizes.add_response(completed)
                 self._buffer.add(completed)
+                size_in_bytes += completed.size_in_bytes
                 if _names_leader(partition):
                     leader = partition.current_leader
                     hints[tp] = (leader.leader_id, leader.leader_epoch)
                     redirected.append(completed)
+        if self._steady is not None:
+            self._steady.received(node.node_id, size_in_bytes)
         if hints:
             moved = self._metadata.update_partition_leadership(
                 hints, [Node(end.node_id, end.host, end.port, end.rack) for end in message.node_endpoints]
             )
             for completed in redirected:
                 completed.has_new_leader = completed.partition in moved
-
-    def _response_ended(self, node: Node) -> None:
-        self._pending_nodes.discard(node.node_id)
-        if self._steady is not None:
-            self._steady.ended(node.node_id)
 
     def _count_failure(self, tp: TopicPartition, answer: FetchResponse.PartitionData) -> bool:
         """Record whether the fetch failed, and return whether the partition's previous fetch failed too.
@@ -332,7 +334,9 @@ class Fetcher:
     def _on_error(
         self, node: Node, session: FetchSessionHandler, data: FetchRequestData, error: BaseException
     ) -> None:
-        self._response_ended(node)
+        self._pending_nodes.discard(node.node_id)
+        if self._steady is not None:
+            self._steady.failed(node.node_id)
         session.handle_error(error)
         self._request_failed(node, data)
         for tp in data.session_partitions:
@@ -430,7 +434,15 @@ class Fetcher:
 
     # ---- Returning records -------------------------------------------------------------------------------
     def begin_poll(self) -> None:
-        """Confirm the positions after the last poll, and release responses with few records in use."""
+        """Confirm the positions after the last poll, and release responses with few records in use.
+
+        Raises
+        ------
+        IllegalStateError
+            If a deserializer polls.
+        """
+        if self._steady is not None and self._steady.is_reading:
+            raise IllegalStateError("a deserializer must not poll the consumer that called it")
         self._buffer.keep_moved()
         self._pins.begin_poll()
 
@@ -474,7 +486,11 @@ class Fetcher:
         Return ``None`` if no response arrives, or if the general code must handle it.
         """
         found = None if self._steady is None else self._steady.receive(timeout_ms, max_records)
-        return None if found is None else Records(*found)
+        if found is None:
+            return None
+        if self._closed:
+            raise IllegalStateError("this KafkaConsumer is closed: a deserializer closed it")
+        return Records(*found)
 
     def collect_columns(
         self,
@@ -524,6 +540,8 @@ class Fetcher:
         """Drop the buffered records of partitions that are not assigned any more."""
         assigned = self._subscriptions.assigned_partitions()
         self._buffer.retain(assigned)
+        if self._steady is not None:
+            self._steady.retain(assigned)
         if self._metrics is not None:
             self._metrics.retain(assigned)
 
@@ -534,6 +552,8 @@ class Fetcher:
             return
         self._closed = True
         self._buffer.clear()
+        if self._steady is not None:
+            self._steady.retain(())
         futures = []
         for node_id, session in self._sessions.items():
             closing = session.notify_close()

@@ -175,7 +175,8 @@ class SubscriptionState:
         #: Whether a position was set that has not been compared with the partition's leader epoch yet. Such a
         #: position needs the comparison even if the metadata are unchanged.
         self.has_unseen_positions = False
-        #: Number that grows when other partitions may become fetchable, or the same ones from other nodes.
+        #: Number that grows when other partitions may become fetchable, or the same ones from other nodes or
+        #: from other positions. A steady fetcher moves positions without it.
         self.fetchable_version = 0
 
     # ---- Subscription ------------------------------------------------------------------------------------
@@ -356,6 +357,7 @@ class SubscriptionState:
                 f"cannot move the position of {partition} while it is {state.state.value}"
             )
         state.position = position
+        self.fetchable_version += 1
 
     def note_committed(self, offsets: Mapping[TopicPartition, OffsetAndMetadata | None]) -> None:
         """Store the committed offsets of the partitions that are assigned."""

@@ -161,6 +161,14 @@ class Made:
 
 
 ZONES = SimpleNamespace(session_offset_s=0, is_known=lambda name: True, to_instants=lambda name, local: local)
+FETCH_CONFIG = SimpleNamespace(
+    fetch_max_wait_ms=500,
+    fetch_min_bytes=1,
+    fetch_max_bytes=1000,
+    client_rack="",
+    max_partition_fetch_bytes=1000,
+    read=SimpleNamespace(isolation_level=0),
+)
 S = Made(sensor)
 CLOCK = StillClock()
 of("metrics._sensor.Sensor", "name")
@@ -172,6 +180,27 @@ of("consumer._counters.PollCounter", CLOCK, S, S)
 of("consumer._record.ConsumerRecord", "t", 0, 1, 2, 3, 0, b"k", b"v", [("h", b"x")])
 MEMORY = of("consumer._memory.FetchMemory", Made(PinLedger))
 of("consumer._reader.RecordReader", BATCH, "t", 0, 0, MEMORY, Anything())
+of(
+    "consumer._fetch_codec.SessionPart",
+    TP,
+    SimpleNamespace(position=None),
+    bytes(16),
+    0,
+    1000,
+    -1,
+)
+of("consumer._fetch_codec.FetchSettings", 500, 1, 1000, 0, "")
+of(
+    "consumer._steady_fetcher.SteadyFetcher",
+    Anything(),
+    Anything(),
+    Anything(),
+    CLOCK,
+    [],
+    FETCH_CONFIG,
+    Made(PinLedger),
+    None,
+)
 of("consumer._request_future._Callbacks", print, print)
 of("client._request_counter.ConnectionSensors", S, S, S, S)
 of("client._request_counter.RequestCounter", Anything(), S)

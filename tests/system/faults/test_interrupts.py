@@ -90,7 +90,7 @@ def test_records_that_an_interrupt_keeps_from_the_user_come_again(
     consumer.assign([TP0])
     fetcher = consumer._engine.fetcher
     # The consumer sends the next fetch after it has collected the records and before it returns them.
-    interrupt = InterruptOnce(fetcher.send_fetches, lambda *more: fetcher._buffer._moved_from)
+    interrupt = InterruptOnce(fetcher.send_fetches, lambda *more: fetcher._buffer.moved_from)
     monkeypatch.setattr(fetcher, "send_fetches", interrupt)
     poll_until_interrupted(consumer)
     assert consumer.position(TP0) == 0
