@@ -4,15 +4,9 @@ The signal is real: it is raised while the line runs, and Python calls the handl
 the interrupted call was about to return may be lost, as with any function that is interrupted.
 """
 
-import importlib.util
-import shutil
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from eventually import BUDGET_S
 from model.dose import dose, new_seed, note
 from model.fetch_log import FetchLog, simple_batch
 
@@ -28,25 +22,6 @@ PACKAGE = str(Path(kafkacore.__file__).parent)
 STEP = dose(97, 1)
 #: Number of polls, of 100 ms each, within which a program must recover.
 POLLS = 40
-INTERRUPTER = Path(__file__).parents[2] / "support" / "model" / "ctrl_c_at.pyx"
-
-
-@pytest.fixture(scope="module")
-def ctrl_c(tmp_path_factory):
-    """Compile and import ``model/ctrl_c_at.pyx``."""
-    folder = tmp_path_factory.mktemp("ctrl_c")
-    source = Path(shutil.copy(INTERRUPTER, folder))
-    command = [sys.executable, "-m", "Cython.Build.Cythonize", "-i", "-3", "-q", str(source)]
-    subprocess.run(command, check=True, capture_output=True, timeout=2 * BUDGET_S)
-    (built,) = folder.glob("ctrl_c_at*.so")
-    spec = importlib.util.spec_from_file_location("ctrl_c_at", built)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield module
-    signal.signal(signal.SIGINT, before)
 
 
 class Quiet(ConsumerRebalanceListener):
