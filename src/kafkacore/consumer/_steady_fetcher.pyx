@@ -118,8 +118,10 @@ cdef class SteadyFetcher:
     cdef set _small
     # The fetches whose records are being read, or None.
     cdef list _reading
-    # Number of fetches that the general code has sent, and of responses that were read here.
-    cdef Py_ssize_t _sent, _reads
+    # Number that grows when the general code sends a fetch or receives its response.
+    cdef Py_ssize_t _version
+    # Number of responses that were read here, usual or not.
+    cdef Py_ssize_t _reads
     cdef readonly Py_ssize_t responses
 
     def __cinit__(self):
@@ -154,7 +156,7 @@ cdef class SteadyFetcher:
     def sent(self, int node_id, handler not None, partitions not None, future not None):
         """Note a fetch that the Fetcher has sent to a node."""
         cdef _SteadyFetch fetch
-        self._sent += 1
+        self._version += 1
         if node_id not in self._small:
             return
         fetch = _SteadyFetch()
@@ -167,6 +169,7 @@ cdef class SteadyFetcher:
 
     def received(self, int node_id, Py_ssize_t size_in_bytes):
         """Note that the Fetcher has received a response with ``size_in_bytes`` bytes of records."""
+        self._version += 1
         self._fetches.pop(node_id, None)
         if size_in_bytes <= MOST_BYTES:
             self._small.add(node_id)
@@ -175,6 +178,7 @@ cdef class SteadyFetcher:
 
     def failed(self, int node_id):
         """Note that a fetch has failed. The next one starts a new session."""
+        self._version += 1
         self._fetches.pop(node_id, None)
         self._small.discard(node_id)
 
@@ -254,7 +258,7 @@ cdef class SteadyFetcher:
     cdef bint _is_steady(self) except -1:
         """Return whether all partitions to fetch are in the fetches in flight, and belong there."""
         cdef _SteadyFetch fetch
-        made_for = (self._sent, self._subscriptions.fetchable_version, self._metadata.update_version)
+        made_for = (self._version, self._subscriptions.fetchable_version, self._metadata.update_version)
         for fetch in self._fetches.values():
             if not fetch.is_read or fetch.made_for != made_for:
                 fetch.made_for = made_for if self._prepare(fetch) else None

@@ -295,8 +295,10 @@ class ConsumerEngine:
                     raise IllegalStateError("this KafkaConsumer is closed: one of its callbacks closed it")
             if self._find_positions():
                 received = receive(self._wait_ms(timer))
-                if received is not None and (is_enough(received) or timer.expired):
-                    return received
+                if received is not None:
+                    if is_enough(received) or timer.expired:
+                        return received
+                    continue
             is_ahead = self._fetch_ahead(max_records, end_offsets)
             found = collect()
             if not is_enough(found):
