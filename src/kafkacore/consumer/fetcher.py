@@ -266,7 +266,7 @@ class Fetcher:
     def _on_response(
         self, node: Node, session: FetchSessionHandler, data: FetchRequestData, response: ClientResponse
     ) -> None:
-        self._response_ended(node)
+        self._pending_nodes.discard(node.node_id)
         message, version = response.message, response.version
         if not session.handle_response(message, version):
             if self._steady is not None:
