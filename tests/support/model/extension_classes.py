@@ -37,6 +37,7 @@ from kafkacore.decode._avro_reader import AvroReader
 from kafkacore.decode.avro_program import compile_program
 from kafkacore.decode.avro_schema import parse_schema
 from kafkacore.metrics._sensor import Sensor
+from kafkacore.network._poller import Poller
 from kafkacore.protocol.generated.metadata import MetadataRequest
 from kafkacore.record import Compression, encode, read_batch_headers, read_batches
 from kafkacore.structs import TopicPartition
@@ -254,7 +255,9 @@ of(
     SimpleNamespace(acks=1, request_timeout_ms=1000, outcomes=Anything()),
     Made(
         lambda: SimpleNamespace(
-            selector=Anything(), in_flight=IN_FLIGHT(), api_versions=SimpleNamespace(by_node={})
+            selector=SimpleNamespace(poller=Poller()),
+            in_flight=IN_FLIGHT(),
+            api_versions=SimpleNamespace(by_node={}),
         )
     ),
     CLOCK,
