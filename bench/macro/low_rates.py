@@ -9,7 +9,9 @@ Producer and consumer are separate processes, with one partition, records of 100
 producer had the acknowledgement, and until the consumer's call returned the record. CPU time is that of each
 process while the records are sent, without its start and warm-up. The clients run in alternating order. The
 embedded broker runs with `flush=os`, as Apache Kafka does by default. With `flush=ack`, its default, the
-disk decides. Only kafkacore's acknowledgements are measured there, over the first of the transports.
+disk decides. Only kafkacore's acknowledgements are measured there, over the first of the transports. The side
+`busy` has 50 records per second and a thread in the producer's process that computes in Python. A thread that
+waits for the GIL gets it after 5 ms.
 
 The result is the table of docs/measured/low-rates.md and a file of its own,
 `bench/results/<date>-<short sha>-low-rates.json`. `--chart FILE.png` draws it.
@@ -50,7 +52,9 @@ from peers.apache_kafka import ApacheKafka, free_ports  # noqa: E402
 
 PEER = "confluent"
 RATES = (100, 1_000, 5_000)
-SIDES = {"embedded": OURS, "ack": "flush=ack", "kafka": THEIRS}
+SIDES = {"embedded": OURS, "ack": "flush=ack", "busy": f"{OURS} and a computing thread", "kafka": THEIRS}
+#: Rate of the side ``busy``. At 100 records per second, each thread waits for the GIL all the time.
+BUSY_RATE = 50
 #: Transport → name of the listener.
 TRANSPORTS = {"plain": "PLAINTEXT", "tls": "SSL"}
 #: Records that are sent before the measurement. They take a fraction of a second.
@@ -70,7 +74,11 @@ class Target:
 
     @property
     def is_acknowledged_only(self) -> bool:
-        return self.side == "ack"
+        return self.side in ("ack", "busy")
+
+    @property
+    def peers(self) -> tuple[str, ...]:
+        return () if self.side == "ack" else (PEER,)
 
 
 @contextlib.contextmanager
@@ -88,7 +96,7 @@ def started(sides: list[str], transports: list[str], is_small: bool) -> Iterator
             "tls": {"security_protocol": "SSL", "ssl_cafile": authority.write(folder)},
         }
         addresses: dict[str, dict[str, str]] = {}
-        for side, flush in (("embedded", "os"), ("ack", "ack")):
+        for side, flush in (("embedded", "os"), ("ack", "ack"), ("busy", "os")):
             if side in sides:
                 listeners = ",".join(f"{name}://localhost:0" for name in TRANSPORTS.values())
                 ours = stack.enter_context(EmbeddedBroker(flush=flush, listeners=listeners, **certificate))
@@ -105,7 +113,7 @@ def started(sides: list[str], transports: list[str], is_small: bool) -> Iterator
         yield [
             Target(side, transport, addresses[side][transport], security[transport])
             for side in sides
-            for transport in (transports[:1] if side == "ack" else transports)
+            for transport in (transports[:1] if side in ("ack", "busy") else transports)
         ]
 
 
@@ -114,13 +122,14 @@ def measure(target: Target, rate: int, seconds: float, rounds: int) -> dict[str,
     options = BenchOptions(
         modes=("produce" if target.is_acknowledged_only else "roundtrip",),
         bootstrap=target.servers,
-        peers=() if target.is_acknowledged_only else (PEER,),
+        peers=target.peers,
         records=max(1, int(rate * seconds)),
         rate=rate,
         acks="1",
         linger_ms=0,
         rounds=rounds,
         warm_up_records=WARM_UP_RECORDS,
+        has_busy_thread=target.side == "busy",
         security=dict(target.security),
     )
     result: dict[str, Any] = dict(run_bench(options, Reporter()))
@@ -243,11 +252,12 @@ def main() -> int:
         for target in targets:
             if target.side == "kafka" and not arguments.small:
                 measure(target, WARM_UP_RATE, WARM_UP_S, 1)
-        for rate in rates:
-            for target in targets:
-                result = measure(target, rate, seconds, rounds)
-                rows += rows_of(target, rate, result)
-                versions |= result["versions"]
+        runs = [(rate, target) for rate in rates for target in targets if target.side != "busy"]
+        runs += [(BUSY_RATE, target) for target in targets if target.side == "busy"]
+        for rate, target in runs:
+            result = measure(target, rate, seconds, rounds)
+            rows += rows_of(target, rate, result)
+            versions |= result["versions"]
     result = {
         "schema": 1,
         "date": now.isoformat(timespec="seconds"),

@@ -47,6 +47,8 @@ class BenchOptions:
     warm_up_records: int = 20_000
     #: Class path with Kafka's client jars, for the peer ``java``.
     java_classpath: str | None = None
+    #: Whether another thread of the producer's process computes in Python, in a run with a rate.
+    has_busy_thread: bool = False
     #: Whether to trace in which stage of a round trip the records are.
     stages: bool = False
     #: Process ID of the broker, if it runs on this machine. Its CPU time is measured too.

@@ -337,6 +337,7 @@ class _Bench:
             values_file=str(self._values(distinct_count(case.records, case.size))),
             warm_up_records=self._options.warm_up_records,
             rate=case.rate or 0.0,
+            has_busy_thread=self._options.has_busy_thread,
             poll_records=poll_records(self._options),
             arrow=peer == ARROW,
         )

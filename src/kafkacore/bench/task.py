@@ -72,6 +72,8 @@ class Task:
     warm_up_records: int = 1_000
     #: Records per second for ``paced``.
     rate: float = 0.0
+    #: Whether another thread of the process computes in Python while ``paced`` sends.
+    has_busy_thread: bool = False
     #: Maximum records per call, for clients that take it as an argument.
     poll_records: int = 500
     #: Whether to send or read Arrow columns, if the client supports it.

@@ -86,6 +86,8 @@ def _paced(task: Task) -> Answer:
     producer = producer_of(task.peer, task.settings)
     _warm_producer(task, producer)
     SYSTEM_CLOCK.sleep_ms(SETTLE_MS)
+    if task.has_busy_thread:
+        threading.Thread(target=_compute, daemon=True).start()
     pacer = Pacer(task.rate, task.records)
     meter = Meter()
     producer.send_paced(task.topic, values, pacer)
@@ -98,6 +100,13 @@ def _paced(task: Task) -> Answer:
         "start_ms": pacer.start_ms,
         "latency_ms": percentiles(pacer.latencies_ms()),
     }
+
+
+def _compute() -> None:
+    """Compute without a pause, so that all other threads must wait for the GIL."""
+    number = 0
+    while True:
+        number += 1
 
 
 # ---- Reading -----------------------------------------------------------------------------------------------
