@@ -72,6 +72,17 @@ def read(consumer, count):
     return values
 
 
+def test_position_that_moves_at_the_end_of_the_log_is_fetched_from(our_broker, topic):
+    """The fetch at the end of the log returns nothing, so its response does not name the partition."""
+    produce(our_broker, topic, 2)
+    with consumer_of(our_broker) as consumer:
+        consumer.assign([TopicPartition(topic, 0)])
+        assert read(consumer, 2) == [b"v0", b"v1"]
+        assert consumer.poll(600) == {}
+        consumer.seek(TopicPartition(topic, 0), 1)
+        assert read(consumer, 1) == [b"v1"]
+
+
 def socket_count():
     count = 0
     for name in os.listdir("/proc/self/fd"):
