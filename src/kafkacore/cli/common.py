@@ -192,19 +192,11 @@ def _bounded(text: str, most: int) -> int:
     return int(text)
 
 
-def put_bytes(target: dict[str, object], name: str, data: bytes | None) -> None:
-    """Add bytes to a JSON object: as text, or as ``<name>_base64`` if they are not UTF-8."""
-    if data is None:
-        target[name] = None
-        return
-    try:
-        target[name] = data.decode("utf-8")
-    except UnicodeDecodeError:
-        target[f"{name}_base64"] = base64.b64encode(data).decode("ascii")
-
-
 def get_bytes(source: Mapping[str, object], name: str) -> bytes | None:
-    """Read bytes that :func:`put_bytes` has written. A value other than text or null is encoded as JSON."""
+    """Read bytes that ``consume --json`` has printed: text, or ``<name>_base64`` if they are not UTF-8.
+
+    A value other than text or null is encoded as JSON.
+    """
     if (encoded := source.get(f"{name}_base64")) is not None:
         try:
             return base64.b64decode(cast("str", encoded), validate=True)

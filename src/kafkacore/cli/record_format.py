@@ -4,46 +4,30 @@ from __future__ import annotations
 
 import os
 import re
-import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from kafkacore.errors import KafkaConfigurationError
-from kafkacore.structs import printable
 
 if TYPE_CHECKING:
     from kafkacore import ConsumerRecord
-
-#: Function that returns the bytes of a field. The arguments are the record and the text that replaces null.
-Field = Callable[["ConsumerRecord", bytes], bytes]
 
 _ESCAPES = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"0": b"\0"}
 _ESCAPE = re.compile(rb"\\(x[0-9A-Fa-f]{1,2}|.)", re.DOTALL)
 _FIELD = re.compile(r"%(.?)", re.DOTALL)
 
-
-def _headers(record: ConsumerRecord, null: bytes) -> bytes:
-    return b",".join(
-        printable(name).encode() + b"=" + (null if value is None else value) for name, value in record.headers
-    )
-
-
-#: Letter of a field → its description, and the function that formats it. The size of a null key or null value
-#: is -1.
-FIELDS: dict[str, tuple[str, Field]] = {
-    "t": ("topic", lambda record, _: printable(record.topic).encode()),
-    "p": ("partition", lambda record, _: b"%d" % record.partition),
-    "o": ("offset", lambda record, _: b"%d" % record.offset),
-    "T": ("timestamp in milliseconds", lambda record, _: b"%d" % record.timestamp),
-    "k": ("key", lambda record, null: null if (key := record.key) is None else key),
-    "K": ("size of the key in bytes", lambda record, _: b"%d" % record.serialized_key_size),
-    "s": ("value", lambda record, null: null if (value := record.value) is None else value),
-    "S": ("size of the value in bytes", lambda record, _: b"%d" % record.serialized_value_size),
-    "R": (
-        "size of the value as 4 bytes, big-endian",
-        lambda record, _: struct.pack(">i", record.serialized_value_size),
-    ),
-    "h": ("headers as name=value,name=value", _headers),
+#: Letter of a field → its description. The size of a null key or null value is -1.
+FIELDS = {
+    "t": "topic",
+    "p": "partition",
+    "o": "offset",
+    "T": "timestamp in milliseconds",
+    "k": "key",
+    "K": "size of the key in bytes",
+    "s": "value",
+    "S": "size of the value in bytes",
+    "R": "size of the value as 4 bytes, big-endian",
+    "h": "headers as name=value,name=value",
 }
 
 
@@ -68,12 +52,14 @@ class RecordFormat:
 
     def __init__(self, text: str, null: bytes) -> None:
         self._null = null
-        self._parts = list(_parts(text))
+        self._parts = tuple(_parts(text))
 
-    def __call__(self, record: ConsumerRecord) -> bytes:
-        """Return the formatted record."""
-        null = self._null
-        return b"".join(part if isinstance(part, bytes) else part(record, null) for part in self._parts)
+    def __call__(self, records: Iterable[ConsumerRecord]) -> bytes:
+        """Return the text of all records."""
+        # Imported here, so that ``--help`` does not load the client.
+        from kafkacore.cli._record_lines import format_records
+
+        return format_records(records, self._parts, self._null)
 
 
 def unescaped(text: str) -> bytes:
@@ -101,8 +87,8 @@ def unescaped(text: str) -> bytes:
     return _ESCAPE.sub(character, os.fsencode(text))
 
 
-def _parts(text: str) -> Iterator[bytes | Field]:
-    """Yield the parts of a format string: literal bytes and fields."""
+def _parts(text: str) -> Iterator[bytes | int]:
+    """Yield the parts of a format string: literal bytes, and the code points of fields."""
     end = 0
     for match in _FIELD.finditer(text):
         if match.start() > end:
@@ -111,7 +97,7 @@ def _parts(text: str) -> Iterator[bytes | Field]:
         if match[1] == "%":
             yield b"%"
         elif match[1] in FIELDS:
-            yield FIELDS[match[1]][1]
+            yield ord(match[1])
         else:
             known = ", ".join(f"%{letter}" for letter in FIELDS)
             raise KafkaConfigurationError(

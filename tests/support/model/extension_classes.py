@@ -55,6 +55,7 @@ LARGE_BATCH = bytes(encode([bytes(5000)] * 3)[0])
 COPYABLE = {"kafkacore.consumer._record.ConsumerRecord", "kafkacore.record._header.BatchHeader"}
 #: Classes whose instances Python code can never reach.
 INTERNAL = {
+    "kafkacore.cli._record_lines._Lines",
     "kafkacore.record._arrow_table.ArrowColumn",
     "kafkacore.record._arrow_table._Chunks",
     "kafkacore.producer._batch_future._Segment",

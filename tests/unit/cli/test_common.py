@@ -4,8 +4,6 @@ import argparse
 import socket
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kafkacore.cli.common import (
     CommandError,
@@ -13,7 +11,6 @@ from kafkacore.cli.common import (
     get_bytes,
     natural,
     natural_up_to,
-    put_bytes,
     require_listener,
 )
 from kafkacore.errors import KafkaConfigurationError
@@ -63,19 +60,6 @@ def test_only_refusals_by_all_servers_fail(port, other):
         clock = Pauses()
         require_listener(f"127.0.0.1:{port},{other}", clock)
     assert clock.ms == []
-
-
-@given(st.none() | st.binary())
-def test_bytes_survive_their_line_of_json(data):
-    fields: dict[str, object] = {}
-    put_bytes(fields, "value", data)
-    assert get_bytes(fields, "value") == data
-
-
-def test_text_is_shown_as_text():
-    fields: dict[str, object] = {}
-    put_bytes(fields, "value", "grüße".encode())
-    assert fields == {"value": "grüße"}
 
 
 def test_a_nested_value_is_taken_as_json():
