@@ -357,6 +357,33 @@ def _low_rate_row(row: dict[str, Any]) -> str:
     return what + "".join(f"| {cell} " for cell in cells) + "|"
 
 
+def render_cli(result: dict[str, Any]) -> str:
+    """Return the table of the commands ``produce`` and ``consume``, in Markdown."""
+    cli = result["cli"]
+    versions = ", ".join(f"{name} {version}" for name, version in cli["versions"].items())
+    lines = [
+        measured(result),
+        "",
+        f"{cli['lines']:,} lines of 100 bytes, median of {cli['rounds']} interleaved rounds, each in a new "
+        f"process; seconds of CPU and of wall time of the whole process. Versions: {versions}.",
+        "",
+        "| command | kafkacore CPU s | kcat CPU s | kafkacore wall s | kcat wall s | less CPU |",
+        "|---|---|---|---|---|---|",
+        *map(_cli_row, cli["rows"]),
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _cli_row(row: dict[str, Any]) -> str:
+    ours, kcats = row["median"]["kafkacore"], row["median"].get("kcat")
+    if kcats is None:
+        return f"| {row['what']} | {ours['cpu_s']:.2f} | | {ours['wall_s']:.2f} | | |"
+    return (
+        f"| {row['what']} | {ours['cpu_s']:.2f} | {kcats['cpu_s']:.2f} | {ours['wall_s']:.2f} "
+        f"| {kcats['wall_s']:.2f} | {_times(kcats['cpu_s'] / ours['cpu_s'], None)} |"
+    )
+
+
 def _resource(what: str) -> str:
     """Return the name of a resource with its unit at the end."""
     unit, _, rest = what.replace("ready_s,", "s until ready,").partition(" ")
@@ -566,6 +593,7 @@ SECTIONS: dict[str, dict[str, Section]] = {
     "tls": {"tls": ("clients.md", render_tls)},
     "startup": {"startup": ("clients.md", render_startup)},
     "low_rates": {"low-rates": ("low-rates.md", render_low_rates)},
+    "cli": {"cli": ("clients.md", render_cli)},
     "kafka_suite": {"kafka-suite": ("kafka-suite.md", render_kafka_suite)},
 }
 #: Tables of the reliability results: name → page.

@@ -195,6 +195,16 @@ def test_clients_are_compared_at_low_rates(tmp_path):
     assert shown.strip() in (pages / "low-rates.md").read_text()
 
 
+def test_command_line_is_measured(tmp_path):
+    pages = Path(shutil.copytree(MEASURED, tmp_path / "measured"))
+    shown = run(str(BENCH / "macro" / "cli.py"), "--small", f"--results={tmp_path}", f"--pages={pages}")
+    (written,) = tmp_path.glob("*-cli.json")
+    for row in json.loads(written.read_text())["cli"]["rows"]:
+        assert row["median"]["kafkacore"]["cpu_s"] > 0
+        assert f"| {row['what']} | " in shown
+    assert shown.strip() in (pages / "clients.md").read_text()
+
+
 def test_assignors_are_compared_with_those_of_apache_kafka(tmp_path):
     output = tmp_path / "assignors.json"
     shown = run(str(BENCH / "macro" / "assignors.py"), "--small", f"--output={output}")
@@ -207,7 +217,7 @@ def test_assignors_are_compared_with_those_of_apache_kafka(tmp_path):
 
 def test_no_script_is_left_out():
     known = {"setting.py", "run.py", "flatness.py", "memory.py", "spark.py", "broker.py", "transactions.py"}
-    known |= {"consumer_groups.py", "assignors.py", "startup.py", "low_rates.py"}
+    known |= {"consumer_groups.py", "assignors.py", "startup.py", "low_rates.py", "cli.py"}
     assert {path.name for path in (BENCH / "macro").glob("*.py")} == known
 
 
