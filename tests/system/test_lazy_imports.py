@@ -108,3 +108,9 @@ def test_client_imports_nothing_on_its_network_thread(our_broker: Any, client: s
     )
     # The order of topics in Java is that of their UTF-16 code units.
     assert found <= {"encodings.utf_16_be"}
+
+
+def test_commands_for_records_load_neither_readers_of_files_nor_sasl() -> None:
+    found = loaded("from kafkacore.cli.main import build_parser\nbuild_parser('k', ['produce', 'consume'])")
+    assert {"kafkacore.cli.produce", "kafkacore.cli.consume"} <= found
+    assert found & {"dataclasses", "datetime", "inspect", "tomllib", "kafkacore.security.sasl"} == set()

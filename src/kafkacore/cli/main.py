@@ -82,7 +82,7 @@ def build_parser(prog: str = PROG, complete: Collection[str] = COMMANDS) -> argp
         if name in complete:
             import_module(f"kafkacore.cli.{command.module}").add_parser(commands)
         else:
-            commands.add_parser(name, help=command.summary)
+            commands.add_parser(name, help=command.summary, add_help=False)
     return parser
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from dataclasses import dataclass
-from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kafkacore.structs import INT64_MAX, TopicPartition
 
@@ -27,8 +25,7 @@ _OFFSET = re.compile(r"-?[0-9]{1,19}")
 _EPOCH_MS = re.compile(r"@[0-9]{1,15}")
 
 
-@dataclass(frozen=True)
-class RecordPosition:
+class RecordPosition(NamedTuple):
     """A position in each partition.
 
     At most one of ``offset``, ``timestamp_ms`` and ``age_ms`` is given. If none is given, the position is the
@@ -106,6 +103,9 @@ def record_position(text: str) -> RecordPosition:
 
 
 def _epoch_ms(text: str) -> int:
+    # Imported here, because it takes a thirtieth of the start of the command.
+    from datetime import datetime
+
     ms = round(datetime.fromisoformat(text).timestamp() * 1000)
     if ms < 0:
         raise ValueError("before 1970")

@@ -11,13 +11,15 @@ import functools
 import re
 import textwrap
 from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.security.jaas import JaasEntry, parse_jaas
 from kafkacore.security.references import REFERENCE, refuse_reference
-from kafkacore.security.sasl.unsecured_tokens import UnsecuredTokenProvider
 from kafkacore.security.settings import OTHER_NAMES, SECRET_SETTINGS, TLS_VERSION_NAMES
+
+if TYPE_CHECKING:
+    from kafkacore.security.sasl.unsecured_tokens import UnsecuredTokenProvider
 
 #: Function ``(value, name)`` that returns the value of the setting ``name`` with its references replaced.
 Lookup = Callable[[str, str], str]
@@ -311,4 +313,7 @@ def _unknown_option(name: str, option: str, module: _Module) -> str:
 @functools.cache
 def _unsecured(subject: str) -> UnsecuredTokenProvider:
     """Return the token provider of ``subject``. It is cached, so that equal settings compare equal."""
+    # Imported here, because few processes need it, and the import takes a twentieth of their start.
+    from kafkacore.security.sasl.unsecured_tokens import UnsecuredTokenProvider
+
     return UnsecuredTokenProvider(subject)

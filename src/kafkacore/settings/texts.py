@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from kafkacore.settings.setting import Setting
 from kafkacore.settings.tables import SettingType
 from kafkacore.structs import INT32_MAX, INT64_MAX
 from kafkacore.text import parse_boolean
+
+if TYPE_CHECKING:
+    from kafkacore.settings.setting import Setting
 
 INT32_MIN: Final = -INT32_MAX - 1
 INT64_MIN: Final = -INT64_MAX - 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -26,6 +25,9 @@ def read_toml(path: Path, kind: str) -> Mapping[str, object]:
     KafkaConfigurationError
         The file cannot be read, is too large, or is not TOML. The message contains no value.
     """
+    # Imported here, because most processes read no such file, and the import takes 5 ms.
+    import tomllib
+
     try:
         with path.open("rb") as file:
             held = file.read(MAX_FILE_BYTES + 1)
