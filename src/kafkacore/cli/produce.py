@@ -290,16 +290,13 @@ def _with_nulls(texts: Sequence[bytes], null: bytes | None) -> Sequence[bytes | 
     return texts if null is None else [None if text == null else text for text in texts]
 
 
-class _Record(NamedTuple):
-    """One record of a line of JSON, in the order of the columns of :class:`_Rows`."""
-
-    value: bytes | None
-    key: bytes | None
-    headers: list[tuple[str, bytes | None]]
-    timestamp_ms: int | None
+#: Value, key, headers and timestamp of a line of JSON, in the order of the columns of :class:`_Rows`.
+_Record = tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]], int | None]
 
 
 def _from_json(blocks: Iterable[list[bytes]]) -> Iterator[_Rows]:
+    from kafkacore.cli._json_lines import usual_record
+
     number = 0
     for lines in blocks:
         records: list[_Record] = []
@@ -307,7 +304,7 @@ def _from_json(blocks: Iterable[list[bytes]]) -> Iterator[_Rows]:
         for line in lines:
             number += 1
             try:
-                records.append(_record(line, number))
+                records.append(usual_record(line) or _record(line, number))
             except CommandError as error:
                 failure = error
                 break
@@ -326,7 +323,7 @@ def _record(line: bytes, number: int) -> _Record:
     if not isinstance(fields, dict):
         raise CommandError(f'line {number} must be an object such as {{"value": "hello"}}')
     try:
-        return _Record(
+        return (
             get_bytes(fields, "value"),
             get_bytes(fields, "key"),
             [(str(h["key"]), get_bytes(h, "value")) for h in fields.get("headers") or ()],
