@@ -40,6 +40,8 @@ cdef enum:
     # Larger responses have so many records that nothing is gained.
     MOST_BYTES = 64 * 1024
     FRAME_SIZE_BYTES = 4
+    # Maximum number of fetches that are left to the general code after one was prepared in vain.
+    MOST_SKIPPED = 63
 
 
 @cython.final
@@ -58,6 +60,8 @@ cdef class _SteadyFetch:
         Time until which the partitions stay with the node, in milliseconds.
     is_read
         Whether the positions are after the records of the last response.
+    is_useful
+        Whether a usual response has arrived.
     """
 
     cdef int node_id
@@ -65,7 +69,7 @@ cdef class _SteadyFetch:
     cdef str connection_id
     cdef dict parts
     cdef double until_ms
-    cdef bint is_read
+    cdef bint is_read, is_useful
     cdef ClientRequest request
     cdef bytes before, after
     # Versions for which `parts` was made.
@@ -122,6 +126,8 @@ cdef class SteadyFetcher:
     cdef Py_ssize_t _version
     # Number of responses that were read here, usual or not.
     cdef Py_ssize_t _reads
+    # Number of fetches to skip after the last one that was prepared in vain, and how many of them are left.
+    cdef int _skipped, _skips_left
     cdef readonly Py_ssize_t responses
 
     def __cinit__(self):
@@ -159,6 +165,9 @@ cdef class SteadyFetcher:
         self._version += 1
         if node_id not in self._small:
             return
+        if self._skips_left > 0:
+            self._skips_left -= 1
+            return
         fetch = _SteadyFetch()
         fetch.node_id = node_id
         fetch.handler = handler
@@ -169,8 +178,12 @@ cdef class SteadyFetcher:
 
     def received(self, int node_id, Py_ssize_t size_in_bytes):
         """Note that the Fetcher has received a response with ``size_in_bytes`` bytes of records."""
+        cdef _SteadyFetch fetch = self._fetches.pop(node_id, None)
         self._version += 1
-        self._fetches.pop(node_id, None)
+        if fetch is not None and fetch.parts is not None:
+            # Preparing takes time for each partition, so do it rarely while it is of no use.
+            self._skipped = 0 if fetch.is_useful else min(2 * self._skipped + 1, <int> MOST_SKIPPED)
+            self._skips_left = self._skipped
         if size_in_bytes <= MOST_BYTES:
             self._small.add(node_id)
         else:
@@ -413,6 +426,7 @@ cdef class SteadyFetcher:
         """Replace the request in flight by the next one. No Python code runs here."""
         cdef SessionPart part
         self.responses += 1
+        fetch.is_useful = True
         fetch.is_read = False
         fetch.latency_ms = fetch.next_request.sent_ms - fetch.request.sent_ms
         self._in_flight.complete_next(fetch.node_id)

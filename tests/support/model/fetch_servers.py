@@ -86,7 +86,7 @@ class FetchServers:
             threading.Thread(target=self._accept, args=[node, listener])
             for node, listener in enumerate(self._listeners)
         ]
-        for thread in self._threads:
+        for thread in list(self._threads):
             thread.start()
 
     def __enter__(self) -> Self:

@@ -22,6 +22,7 @@ from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.consumer.deserializers import RecordDeserializationError
 from kafkacore.consumer.fetcher import Fetcher
+from kafkacore.consumer.subscription_state import SubscriptionState
 from kafkacore.errors import CorruptRecordError, IllegalStateError, WakeupError
 from kafkacore.testing import EmbeddedBroker
 
@@ -767,6 +768,25 @@ def test_malformed_response(change):
         reader.go_on()
 
 
+def test_steady_path_is_tried_rarely_in_vain(monkeypatch):
+    """Each response has more records than a poll returns, so only the general code can receive it."""
+    with reading(A0, max_poll_records=2, fetch_max_wait_ms=LONG_MS) as reader:
+        reader.settle()
+        # Only the steady path counts the partitions to fetch, when it prepares.
+        prepared = []
+        count = SubscriptionState.fetchable_count
+        monkeypatch.setattr(
+            SubscriptionState, "fetchable_count", lambda self: prepared.append(1) or count(self)
+        )
+        before = reader.steady_responses
+        for _ in range(200):
+            reader.append(count=5)
+            reader.read_all()
+        assert reader.steady_responses == before
+        assert 0 < len(prepared) < 50
+        reader.settle()
+
+
 def test_large_response_leaves_the_steady_path():
     with reading(A0) as reader:
         reader.settle()
@@ -847,8 +867,8 @@ def interrupts():
 @pytest.mark.usefixtures("interrupts")
 def test_interrupt_while_waiting():
     with reading(fetch_max_wait_ms=LONG_MS) as reader:
-        reader.settle()
         for _ in range(3):
+            reader.settle()
             interrupt_wait(reader)
             reader.append(A0)
             reader.read_all()
