@@ -11,6 +11,7 @@ from fuzz.harness import Target
 from model.golden_messages import GoldenMessage, golden_messages
 
 from kafkacore.broker.group.consumer._heartbeat import read_heartbeat
+from kafkacore.broker.replica._fetch_call import read_fetch
 from kafkacore.broker.replica._produce_call import encode_produce, read_produce
 from kafkacore.client.metadata import Metadata
 from kafkacore.errors import KafkaProtocolError, MalformedMessageError
@@ -107,6 +108,16 @@ def read_produce_twice(data: bytes) -> None:
     encode_produce(call, header.request_api_version, header.correlation_id)
 
 
+def read_fetch_twice(data: bytes) -> None:
+    call, expected, _ = read_twice(data, ApiKey.FETCH, read_fetch)
+    for name in ("max_wait_ms", "min_bytes", "max_bytes", "session_id", "session_epoch"):
+        assert getattr(call, name) == getattr(expected, name), name
+    for name in ("topics", "forgotten_topics_data"):
+        assert [(one.topic, one.topic_id, len(one.partitions)) for one in getattr(call, name)] == [
+            (one.topic, one.topic_id, len(one.partitions)) for one in getattr(expected, name)
+        ], name
+
+
 def read_heartbeat_twice(data: bytes) -> None:
     heartbeat, expected, _ = read_twice(data, ApiKey.CONSUMER_GROUP_HEARTBEAT, read_heartbeat)
     for name in ("group_id", "member_id", "member_epoch", "subscribed_topic_names", "server_assignor"):
@@ -134,9 +145,9 @@ def read_metadata(data: bytes) -> None:
 def targets() -> list[Target]:
     requests = [request_frame(each) for each in golden() if each.kind == "request"]
     responses = [response_frame(each) for each in golden() if each.kind == "response"]
-    produce, heartbeats = (
+    produce, fetches, heartbeats = (
         [request_frame(each) for each in golden() if each.kind == "request" and each.api_key == api_key]
-        for api_key in (ApiKey.PRODUCE, ApiKey.CONSUMER_GROUP_HEARTBEAT)
+        for api_key in (ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.CONSUMER_GROUP_HEARTBEAT)
     )
     metadata = [
         bytes([each.version]) + response_frame(each)[_WHICH.size :]
@@ -147,6 +158,7 @@ def targets() -> list[Target]:
         Target("requests", read_request, requests, head=_REQUEST_HEAD),
         Target("responses", read_response, responses, head=_WHICH.size),
         Target("produce", read_produce_twice, produce, head=_REQUEST_HEAD),
+        Target("fetch", read_fetch_twice, fetches, head=_REQUEST_HEAD),
         Target("heartbeat", read_heartbeat_twice, heartbeats, head=_REQUEST_HEAD),
         Target("metadata", read_metadata, metadata, head=1),
     ]

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kafkacore.broker.handlers.removed_versions import decode_fetch, encode_fetch
 from kafkacore.broker.handlers.services import (
     ANSWERED_LATER,
     AnsweredLater,
@@ -29,6 +30,7 @@ from kafkacore.broker.handlers.services import (
 )
 from kafkacore.broker.log.transaction_index import AbortedTransaction
 from kafkacore.broker.purgatory.change_queue import Change
+from kafkacore.broker.replica._fetch_call import FetchAnswer, FetchCall, is_plain
 from kafkacore.broker.replica.current_leader import CurrentLeaders
 from kafkacore.broker.replica.fetch_partition import (
     FetchParams,
@@ -36,10 +38,9 @@ from kafkacore.broker.replica.fetch_partition import (
     FetchPartitionResult,
     PartitionResults,
 )
-from kafkacore.broker.replica.fetch_session import FetchAsk, PartitionKey
+from kafkacore.broker.replica.fetch_session import FetchAsk
 from kafkacore.broker.requests.authorization import allowed, allowed_on_cluster
 from kafkacore.broker.requests.long_work import answer_after
-from kafkacore.broker.requests.removed_versions import decode_fetch, encode_fetch
 from kafkacore.errors import (
     CorruptRecordError,
     FetchSessionIdNotFoundError,
@@ -52,7 +53,6 @@ from kafkacore.errors import (
     UnknownTopicOrPartitionError,
     UnsupportedCompressionTypeError,
 )
-from kafkacore.protocol import ZERO_UUID
 from kafkacore.protocol.generated.fetch import FetchRequest, FetchResponse
 from kafkacore.protocol.message import Records
 from kafkacore.record._legacy_builder import down_convert_some
@@ -90,7 +90,7 @@ _SESSION_ERRORS = (FetchSessionIdNotFoundError, FetchSessionTopicIdError, Invali
 class _Fetch:
     """A Fetch request in progress and its session."""
 
-    def __init__(self, request: Request, services: FetchServices) -> None:
+    def __init__(self, request: Request[FetchCall], services: FetchServices) -> None:
         self.request = request
         self.services = services
         self.read_committed = request.message.isolation_level == IsolationLevel.READ_COMMITTED
@@ -121,7 +121,7 @@ class _Fetch:
         request, services = self.request, self.services
         if services.authorizer is None:
             return None
-        if _is_replica(request.message):
+        if request.message.replica_id >= 0:
             return lambda _: allowed_on_cluster(request, services, ACLOperation.CLUSTER_ACTION)
         return lambda name: allowed(request, services, ACLOperation.READ, ResourceType.TOPIC, name)
 
@@ -142,7 +142,7 @@ class _Fetch:
         else:
             self.request.respond(self._response(results))
 
-    def _converted(self, results: PartitionResults) -> Change[FetchResponse]:
+    def _converted(self, results: PartitionResults) -> Change[FetchResponse | FetchAnswer]:
         """Return the response for a client that does not support record format 2 (KIP-283)."""
         limit = self.services.config.max_decompressed_batch_bytes
         converted: PartitionResults = []
@@ -160,11 +160,13 @@ class _Fetch:
             converted.append((partition, result))
         return self._response(converted)
 
-    def _response(self, results: PartitionResults) -> FetchResponse:
+    def _response(self, results: PartitionResults) -> FetchResponse | FetchAnswer:
         try:
             included = self.context.update_and_generate(results)
         except InvalidFetchSessionEpochError as error:
             return FetchResponse(error_code=error.errno, session_id=self.context.session_id)
+        if self.request.version >= FIRST_VERSION_WITH_ALL_CODECS and is_plain(included):
+            return FetchAnswer(self.context.session_id, included, self.read_committed)
         leaders = CurrentLeaders(self.services.cluster)
         responses: list[_TopicResponse] = []
         if any(result.error in _LOOKUP_ERRORS for _, result in included):
@@ -274,7 +276,7 @@ def _refusal(partition: FetchPartition, error: int) -> _PartitionData:
     )
 
 
-def handle(request: Request[FetchRequest], services: FetchServices) -> FetchResponse | AnsweredLater:
+def handle(request: Request[FetchCall], services: FetchServices) -> FetchResponse | AnsweredLater:
     try:
         fetch = _Fetch(request, services)
     except _SESSION_ERRORS as error:
@@ -283,29 +285,9 @@ def handle(request: Request[FetchRequest], services: FetchServices) -> FetchResp
     return ANSWERED_LATER
 
 
-def _ask(request: Request, services: FetchServices) -> FetchAsk:
+def _ask(request: Request[FetchCall], services: FetchServices) -> FetchAsk:
     message = request.message
-    by_id = request.version >= FIRST_VERSION_BY_ID
-    partitions: dict[PartitionKey, FetchPartition] = {}
-    for topic in message.topics:
-        if by_id:
-            topic_key, topic_id, name = (
-                topic.topic_id,
-                topic.topic_id,
-                services.topics.name_of(topic.topic_id),
-            )
-        else:
-            topic_key, topic_id, name = topic.topic, ZERO_UUID, topic.topic
-        for requested in topic.partitions:
-            partitions[topic_key, requested.partition] = FetchPartition(
-                name,
-                topic_id,
-                requested.partition,
-                requested.fetch_offset,
-                requested.partition_max_bytes,
-                requested.current_leader_epoch,
-                requested.last_fetched_epoch,
-            )
+    partitions = message.asked(services.topics)
     if request.version < FIRST_VERSION_WITH_MAX_BYTES and partitions:
         # Start at a random partition, because the first partitions can use up the response's limit.
         first = services.clock.random.randrange(len(partitions))
@@ -316,18 +298,10 @@ def _ask(request: Request, services: FetchServices) -> FetchAsk:
         message.session_id,
         message.session_epoch,
         partitions,
-        [
-            (topic.topic_id if by_id else topic.topic, partition)
-            for topic in message.forgotten_topics_data
-            for partition in topic.partitions
-        ],
-        by_id,
-        _is_replica(message),
+        message.forgotten(),
+        request.version >= FIRST_VERSION_BY_ID,
+        message.replica_id >= 0,
     )
-
-
-def _is_replica(message: FetchRequest) -> bool:
-    return max(message.replica_id, message.replica_state.replica_id) >= 0
 
 
 HANDLER = ApiHandler(FetchRequest, 0, 18, handle, decode_fetch, encode_fetch)

@@ -11,12 +11,12 @@ from __future__ import annotations
 from functools import partial
 
 from kafkacore.broker.error_answer import error_code
+from kafkacore.broker.handlers.removed_versions import decode_list_offsets, encode_list_offsets
 from kafkacore.broker.handlers.services import AnsweredLater, ApiHandler, Request, TopicServices
 from kafkacore.broker.log import TimestampAndOffset, UnifiedLog
 from kafkacore.broker.purgatory.change_queue import Change, run_here
 from kafkacore.broker.requests.authorization import require
 from kafkacore.broker.requests.long_work import answer_after
-from kafkacore.broker.requests.removed_versions import decode_list_offsets, encode_list_offsets
 from kafkacore.errors import InvalidRequestError, UnsupportedVersionError
 from kafkacore.protocol.generated.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from kafkacore.structs import (

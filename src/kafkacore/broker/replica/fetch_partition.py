@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
-from uuid import UUID
 
-from kafkacore.structs import TopicPartition
+from kafkacore.broker.replica._fetch_call import FetchPartition
 
 if TYPE_CHECKING:
     from kafkacore.broker.log.transaction_index import AbortedTransaction
+
+__all__ = [
+    "NO_EPOCH",
+    "NO_OFFSET",
+    "NO_RECORDS",
+    "FetchContext",
+    "FetchParams",
+    "FetchPartition",
+    "FetchPartitionResult",
+    "PartitionResults",
+]
 
 NO_RECORDS = memoryview(b"")
 NO_EPOCH = -1
@@ -26,61 +36,6 @@ class FetchParams(NamedTuple):
     read_committed: bool = False
     #: Function that returns whether the client may read a topic; ``None`` if the client may read all topics.
     may_read: Callable[[str], bool] | None = None
-
-
-class FetchPartition:
-    """A partition of a Fetch request.
-
-    Parameters
-    ----------
-    name:
-        Name of the topic; ``None`` if no topic has the requested id.
-    topic_id:
-        Topic id in the request; zero in versions that use topic names.
-    partition:
-        Number of the partition.
-    fetch_offset:
-        Offset of the first record to return.
-    max_bytes:
-        Maximum bytes to return for the partition.
-    current_leader_epoch:
-        Leader epoch that the client knows; -1 if the request has none.
-    last_fetched_epoch:
-        Leader epoch of the last record that the client has fetched; -1 if the request has none.
-    """
-
-    __slots__ = (
-        "current_leader_epoch",
-        "fetch_offset",
-        "last_fetched_epoch",
-        "max_bytes",
-        "partition",
-        "topic_id",
-        "topic_partition",
-    )
-
-    def __init__(
-        self,
-        name: str | None,
-        topic_id: UUID,
-        partition: int,
-        fetch_offset: int,
-        max_bytes: int,
-        current_leader_epoch: int = NO_EPOCH,
-        last_fetched_epoch: int = NO_EPOCH,
-    ) -> None:
-        self.topic_id = topic_id
-        self.partition = partition
-        self.topic_partition = None if name is None else TopicPartition(name, partition)
-        self.fetch_offset = fetch_offset
-        self.max_bytes = max_bytes
-        self.current_leader_epoch = current_leader_epoch
-        self.last_fetched_epoch = last_fetched_epoch
-
-    @property
-    def name(self) -> str:
-        """Name of the topic; empty if it is not known."""
-        return "" if self.topic_partition is None else self.topic_partition.topic
 
 
 class FetchPartitionResult(NamedTuple):

@@ -5,7 +5,15 @@ Clients of Kafka 0.8 to 0.10 use Fetch versions 0 to 3 and ListOffsets version 0
 
 from __future__ import annotations
 
-from kafkacore.protocol import encode_response
+from kafkacore.broker.replica._fetch_call import (
+    FetchAnswer,
+    FetchCall,
+    FetchPartition,
+    FetchTopic,
+    encode_fetch_answer,
+    read_fetch,
+)
+from kafkacore.protocol import ZERO_UUID, encode_response
 from kafkacore.protocol.generated.fetch import FetchRequest, FetchResponse
 from kafkacore.protocol.generated.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from kafkacore.protocol.generated.old_fetch import OldFetchRequest, OldFetchResponse
@@ -13,24 +21,26 @@ from kafkacore.protocol.generated.old_list_offsets import OldListOffsetsRequest,
 from kafkacore.wire import Cursor, Writer
 
 
-def decode_fetch(cursor: Cursor, version: int) -> FetchRequest:
+def decode_fetch(cursor: Cursor, version: int) -> FetchCall:
     """Decode a FetchRequest of any version."""
     if version >= FetchRequest.MIN_VERSION:
-        return FetchRequest.decode(cursor, version)
+        return read_fetch(cursor, version)
     old = OldFetchRequest.decode(cursor, version)
-    return FetchRequest(
+    return FetchCall(
         replica_id=old.replica_id,
         max_wait_ms=old.max_wait_ms,
         min_bytes=old.min_bytes,
         max_bytes=old.max_bytes,
         topics=[
-            FetchRequest.FetchTopic(
-                topic=topic.topic,
-                partitions=[
-                    FetchRequest.FetchPartition(
-                        partition=asked.partition,
-                        fetch_offset=asked.fetch_offset,
-                        partition_max_bytes=asked.partition_max_bytes,
+            FetchTopic(
+                topic.topic,
+                [
+                    FetchPartition(
+                        topic.topic,
+                        ZERO_UUID,
+                        asked.partition,
+                        asked.fetch_offset,
+                        asked.partition_max_bytes,
                     )
                     for asked in topic.partitions
                 ],
@@ -40,8 +50,12 @@ def decode_fetch(cursor: Cursor, version: int) -> FetchRequest:
     )
 
 
-def encode_fetch(response: FetchResponse, version: int, correlation_id: int) -> list[bytes | memoryview]:
+def encode_fetch(
+    response: FetchResponse | FetchAnswer, version: int, correlation_id: int
+) -> list[bytes | memoryview]:
     """Encode a FetchResponse of any version. The records must have a format that the client supports."""
+    if isinstance(response, FetchAnswer):
+        return encode_fetch_answer(response, version, correlation_id)
     if version >= FetchResponse.MIN_VERSION:
         return encode_response(response, version, correlation_id)
     old = OldFetchResponse(
