@@ -115,6 +115,10 @@ class MemoryCoordinatorLog:
         self.apply(records)
         self.when_safe(group_id, on_safe)
 
+    def is_safe_now(self, group_id: str, node_id: int) -> bool:
+        is_leader = self.leaders.get(partition_for(group_id), NODE) == node_id
+        return self.refusal is None and is_leader and not self.is_holding
+
     def when_safe(self, group_id: str, on_safe: Callable[[int], None]) -> None:
         if self.is_holding:
             self._held.append(on_safe)
@@ -355,6 +359,8 @@ class GroupHarness:
             client_host="/127.0.0.1",
             version=version,
         )
+        # The general code also handles a heartbeat that has a steady answer: both give the same result.
+        steady = self.coordinator.steady_answer(heartbeat, node_id)
         try:
             self.coordinator.consumer_heartbeat(
                 heartbeat,
@@ -364,6 +370,9 @@ class GroupHarness:
             )
         except BrokerResponseError as error:
             answer.give(Heartbeat(error.errno, HeartbeatResult(member_id, member_epoch), str(error)))
+        if steady is not None:
+            expected = HeartbeatResult(steady.member_id, steady.member_epoch, steady.heartbeat_interval_ms)
+            assert answer.got == Heartbeat(0, expected), "the steady answer"
         return answer
 
     def consumer_join(self, member_id: str, topics: Sequence[str] = ("t",), **how: Any) -> Heartbeat:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Generic
 from uuid import UUID
 
+from kafkacore.broker.coordinator._safe_now import is_safe_now
 from kafkacore.broker.coordinator.interfaces import (
     NO_PRODUCER_ID,
     CoordinatorRecord,
@@ -494,6 +495,13 @@ class CoordinatorLog(Generic[LoadedT]):
         number = self.partition_for(key)
         partition = self._active(number)
         partition.pending.when_safe(self.topic.append_timeout_ms, self._watched(number, on_safe))
+
+    def is_safe_now(self, key: str, node_id: int) -> bool:
+        """Return whether :meth:`check` would pass, and :meth:`when_safe` would call its function at once.
+
+        ``False`` may also mean that only :meth:`check` can find out.
+        """
+        return is_safe_now(self, key, node_id)
 
     # ---- State ----------------------------------------------------------------------------------------
 

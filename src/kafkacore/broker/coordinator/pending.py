@@ -92,8 +92,13 @@ class PendingAppends:
         """
         self._wait(timeout_ms, on_safe)
 
+    @property
+    def is_safe_now(self) -> bool:
+        """Whether all appends so far are safe from loss, and their callbacks have been called."""
+        return not self._waiting and self._log.high_watermark >= self._last_required
+
     def _wait(self, timeout_ms: float, on_safe: OnSafe) -> None:
-        if not self._waiting and self._log.high_watermark >= self._last_required:
+        if self.is_safe_now:
             on_safe(0)
             return
         deadline_ms = self._clock.monotonic_ms() + timeout_ms

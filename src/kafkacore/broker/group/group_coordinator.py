@@ -21,6 +21,7 @@ from kafkacore.broker.coordinator.interfaces import CoordinatorRecord
 from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.group.classic_group import ClassicGroup, GroupState
 from kafkacore.broker.group.consumer._heartbeat import ConsumerHeartbeat
+from kafkacore.broker.group.consumer._steady import SteadyAnswer
 from kafkacore.broker.group.consumer.classic_members import ClassicMembers
 from kafkacore.broker.group.consumer.consumer_group import ConsumerGroup, GroupChange
 from kafkacore.broker.group.consumer.group_topics import GroupTopics
@@ -171,6 +172,10 @@ class GroupCoordinator:
     def serves_consumer_groups(self) -> bool:
         """Whether clients may use the consumer protocol (KIP-848)."""
         return self._allows_consumer_protocol and self._features.group_version >= MIN_GROUP_VERSION
+
+    def steady_answer(self, heartbeat: ConsumerHeartbeat, node_id: int) -> SteadyAnswer | None:
+        """Return the response to a ConsumerGroupHeartbeat that changes nothing, if there is one at once."""
+        return self._consumer_heartbeats.steady.answer(heartbeat, node_id)
 
     def consumer_heartbeat(
         self,

@@ -45,6 +45,9 @@ class CoordinatorLog(Protocol):
         See :meth:`kafkacore.broker.coordinator.coordinator_log.CoordinatorLog.append`.
         """
 
+    def is_safe_now(self, group_id: str, node_id: int) -> bool:
+        """Return whether :meth:`check` would pass, and :meth:`when_safe` would call its function at once."""
+
     def when_safe(self, group_id: str, on_safe: OnSafe) -> None:
         """Call ``on_safe`` when the high watermark has passed all records applied to the partition so far.
 

@@ -5,8 +5,11 @@ Versions 0 to 1. From version 1 on, a member generates its own id, and can subsc
 
 from __future__ import annotations
 
+from functools import partial
+
 from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.group.consumer._heartbeat import ConsumerHeartbeat, encode_heartbeat, read_heartbeat
+from kafkacore.broker.group.consumer._steady import SteadyAnswer
 from kafkacore.broker.group.consumer.heartbeats import HeartbeatResult
 from kafkacore.broker.handlers.services import (
     ANSWERED_LATER,
@@ -29,30 +32,28 @@ _Partitions = ConsumerGroupHeartbeatResponse.TopicPartitions
 
 def handle(
     request: Request[ConsumerHeartbeat], services: GroupServices
-) -> ConsumerGroupHeartbeatResponse | AnsweredLater:
+) -> ConsumerGroupHeartbeatResponse | SteadyAnswer | AnsweredLater:
     if not services.groups.serves_consumer_groups:
         return ConsumerGroupHeartbeatResponse(error_code=UnsupportedVersionError.errno)
     message = request.message
 
-    def may_describe(topic: str) -> bool:
-        return allowed(
-            request, services, ACLOperation.DESCRIBE, ResourceType.TOPIC, topic, is_asked_for=False
-        )
-
+    message.client_id = request.client_id or ""
+    message.client_host = f"/{request.context.host}"
     try:
         require(request, services, ACLOperation.READ, ResourceType.GROUP, message.group_id)
+        answer = services.groups.steady_answer(message, request.node_id)
+        if answer is not None:
+            return answer
         names = message.subscribed_topic_names
         if names:
             described = allowed_names(request, services, ACLOperation.DESCRIBE, ResourceType.TOPIC, names)
             if len(described) < len(set(names)):
                 raise TopicAuthorizationFailedError
-        message.client_id = request.client_id or ""
-        message.client_host = f"/{request.context.host}"
         services.groups.consumer_heartbeat(
             message,
             request.node_id,
-            may_describe,
-            lambda code, result: request.respond(_response(code, result)),
+            partial(_may_describe, request, services),
+            partial(_respond, request),
         )
     except AuthorizationError as error:
         return ConsumerGroupHeartbeatResponse(error_code=error.errno)
@@ -61,6 +62,14 @@ def handle(
             error_code=error_code(error), error_message=error_message(error)
         )
     return ANSWERED_LATER
+
+
+def _may_describe(request: Request[ConsumerHeartbeat], services: GroupServices, topic: str) -> bool:
+    return allowed(request, services, ACLOperation.DESCRIBE, ResourceType.TOPIC, topic, is_asked_for=False)
+
+
+def _respond(request: Request[ConsumerHeartbeat], code: int, result: HeartbeatResult) -> None:
+    request.respond(_response(code, result))
 
 
 def _response(code: int, result: HeartbeatResult) -> ConsumerGroupHeartbeatResponse:
@@ -82,4 +91,6 @@ def _response(code: int, result: HeartbeatResult) -> ConsumerGroupHeartbeatRespo
     )
 
 
-HANDLER = ApiHandler(ConsumerGroupHeartbeatRequest, 0, 1, handle, read_heartbeat, encode_heartbeat)
+HANDLER: ApiHandler[ConsumerHeartbeat, ConsumerGroupHeartbeatResponse | SteadyAnswer] = ApiHandler(
+    ConsumerGroupHeartbeatRequest, 0, 1, handle, read_heartbeat, encode_heartbeat
+)

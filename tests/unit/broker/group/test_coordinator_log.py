@@ -229,6 +229,39 @@ def test_new_leader_begins_from_the_log(harness: OffsetsHarness) -> None:
     assert harness.committed() == {("t", 0): 2}
 
 
+def test_key_is_safe_now_if_its_coordinator_is_active_and_nothing_waits(harness: OffsetsHarness) -> None:
+    log = harness.log
+    assert log.is_safe_now("g", NODE)
+    assert not log.is_safe_now("g", NODE + 1)
+    log.refusal = NotCoordinatorError()
+    assert not log.is_safe_now("g", NODE)
+    log.refusal = None
+    harness.commit(("t", 0, 1))
+    assert not log.is_safe_now("g", NODE)
+    assert log.is_safe_now(ELSEWHERE, NODE)
+    harness.sync()
+    assert log.is_safe_now("g", NODE)
+    harness.log_of().begin_epoch(1)
+    assert not log.is_safe_now("g", NODE)
+    with pytest.raises(CoordinatorLoadInProgressError):
+        log.check("g", NODE)
+    assert not log.is_safe_now("g", NODE)
+    harness.wait_for_load()
+    assert log.is_safe_now("g", NODE)
+    harness.log_of().failure = "flush failed"
+    assert not log.is_safe_now("g", NODE)
+
+
+def test_no_key_is_safe_without_the_topic_or_with_another_topic(harness: OffsetsHarness) -> None:
+    delete_topic(harness.topics, OFFSETS_TOPIC)
+    assert not harness.log.is_safe_now("g", NODE)
+    harness.topics.create(OFFSETS_TOPIC, 50, {})
+    # The partitions of the new topic are not loaded yet.
+    assert not harness.log.is_safe_now("g", NODE)
+    harness.log.check("g", NODE)
+    assert harness.log.is_safe_now("g", NODE)
+
+
 def test_restart_finds_offsets_and_groups(harness: OffsetsHarness) -> None:
     generation = GroupMetadataValue(protocol_type="consumer", generation=3, protocol="range", leader="m")
     harness.log.append("g", [records.group_metadata("g", generation)], noted()[1])

@@ -2,6 +2,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import final
 from uuid import UUID
 
+from kafkacore.broker.group.consumer._steady import SteadyAnswer
 from kafkacore.protocol.generated.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from kafkacore.wire import Cursor
 
@@ -46,5 +47,5 @@ class ConsumerHeartbeat:
 
 def read_heartbeat(cursor: Cursor, version: int) -> ConsumerHeartbeat: ...
 def encode_heartbeat(
-    response: ConsumerGroupHeartbeatResponse, version: int, correlation_id: int
+    response: ConsumerGroupHeartbeatResponse | SteadyAnswer, version: int, correlation_id: int
 ) -> list[bytes | memoryview]: ...

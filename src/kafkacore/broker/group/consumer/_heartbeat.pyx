@@ -48,11 +48,6 @@ cdef class ConsumerHeartbeat:
         Whether the heartbeat contains only ids and the epoch, because the member has nothing to report.
     """
 
-    cdef public str group_id, member_id, instance_id, rack_id, subscribed_topic_regex, server_assignor
-    cdef public str client_id, client_host
-    cdef public int member_epoch, rebalance_timeout_ms, version
-    cdef public object subscribed_topic_names, topic_partitions
-
     def __init__(
         self, str group_id not None, *, str member_id not None, int member_epoch, str instance_id,
         str rack_id, int rebalance_timeout_ms, subscribed_topic_names, str subscribed_topic_regex,
@@ -87,6 +82,9 @@ cdef class ConsumerHeartbeat:
 
     @property
     def is_plain(self):
+        return self.is_plain_now()
+
+    cdef bint is_plain_now(self) noexcept:
         return (
             self.member_epoch > JOIN_EPOCH
             and self.rebalance_timeout_ms == UNCHANGED_TIMEOUT

@@ -14,6 +14,7 @@ from kafkacore.broker.config.group_limits import consumer_assignors
 from kafkacore.broker.coordinator.interfaces import CoordinatorRecord
 from kafkacore.broker.group import records
 from kafkacore.broker.group.consumer._heartbeat import ConsumerHeartbeat
+from kafkacore.broker.group.consumer._steady import SteadyHeartbeats
 from kafkacore.broker.group.consumer.consumer_group import ConsumerGroup
 from kafkacore.broker.group.consumer.consumer_member import (
     JOIN_EPOCH,
@@ -119,6 +120,8 @@ class ConsumerHeartbeats:
         self._migration = migration
         self._sessions = sessions
         self._clock = clock
+        #: Answers most heartbeats that change nothing, without a call of :meth:`heartbeat`.
+        self.steady = SteadyHeartbeats(log, registry, limits, updates, sessions)
         sessions.on_missed = self._deadline_missed
 
     def heartbeat(
@@ -193,7 +196,7 @@ class ConsumerHeartbeats:
         self, heartbeat: ConsumerHeartbeat, may_describe: Callable[[str], bool], on_done: OnHeartbeat
     ) -> None:
         group_id = heartbeat.group_id
-        if heartbeat.is_plain and (steady := self._steady_member(heartbeat)) is not None:
+        if (steady := self.steady.member_of(heartbeat)) is not None:
             self._begin_session(group_id, steady.member_id)
             interval_ms = self._limits.heartbeat_interval_ms(group_id)
             result = HeartbeatResult(steady.member_id, steady.member_epoch, interval_ms)
@@ -230,23 +233,6 @@ class ConsumerHeartbeats:
                 self._updates.written(group, update)
         if now.subscribed_topic_regex:
             self._match_expression(group_id, now.member_id, may_describe)
-
-    def _steady_member(self, heartbeat: ConsumerHeartbeat) -> ConsumerGroupMember | None:
-        """Return the member that sends a plain heartbeat, if the heartbeat changes nothing."""
-        group = self._registry.consumer_group(heartbeat.group_id)
-        member = None if group is None else group.get(heartbeat.member_id)
-        if (
-            group is not None
-            and member is not None
-            and member.member_epoch == heartbeat.member_epoch
-            and heartbeat.instance_id in (None, member.instance_id)
-            and member.client_id == heartbeat.client_id
-            and member.client_host == heartbeat.client_host
-            and member.classic is None
-            and self._updates.is_steady(group, member)
-        ):
-            return member
-        return None
 
     def _match_expression(self, group_id: str, member_id: str, may_describe: Callable[[str], bool]) -> None:
         """Match the regular expression of a member if that is due. The next heartbeat uses the result."""

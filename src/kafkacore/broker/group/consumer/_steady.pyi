@@ -1,0 +1,32 @@
+from typing import final
+
+from kafkacore.broker.config.group_limits import GroupLimits
+from kafkacore.broker.group.consumer._heartbeat import ConsumerHeartbeat
+from kafkacore.broker.group.consumer.consumer_member import ConsumerGroupMember
+from kafkacore.broker.group.consumer.member_updates import MemberUpdates
+from kafkacore.broker.group.consumer.sessions import Sessions
+from kafkacore.broker.group.interfaces import CoordinatorLog
+from kafkacore.broker.group.registry import GroupRegistry
+
+@final
+class SteadyAnswer:
+    throttle_time_ms: int
+    member_id: str
+    member_epoch: int
+    heartbeat_interval_ms: int
+    error_code: int
+    error_message: None
+    assignment: None
+
+@final
+class SteadyHeartbeats:
+    def __init__(
+        self,
+        log: CoordinatorLog,
+        registry: GroupRegistry,
+        limits: GroupLimits,
+        updates: MemberUpdates,
+        sessions: Sessions,
+    ) -> None: ...
+    def member_of(self, heartbeat: ConsumerHeartbeat) -> ConsumerGroupMember | None: ...
+    def answer(self, heartbeat: ConsumerHeartbeat, node_id: int) -> SteadyAnswer | None: ...

@@ -1,0 +1,110 @@
+"""Answers the heartbeats that change nothing.
+
+Nearly all heartbeats of a large group are such heartbeats. The result is that of ``ConsumerHeartbeats``; this
+code only makes fewer calls.
+"""
+
+cimport cython
+
+from kafkacore.broker.group.consumer._heartbeat cimport ConsumerHeartbeat
+
+from kafkacore.broker.group.consumer.sessions import Deadline
+
+cdef object SESSION = Deadline.SESSION
+
+
+@cython.final
+cdef class SteadyAnswer:
+    """The response to a heartbeat that changes nothing, with the attributes of the generated message."""
+
+    cdef public int throttle_time_ms
+    cdef readonly str member_id
+    cdef readonly int member_epoch
+    cdef readonly int heartbeat_interval_ms
+
+    @property
+    def error_code(self):
+        return 0
+
+    @property
+    def error_message(self):
+        return None
+
+    @property
+    def assignment(self):
+        """``None``, because the partitions of the member have not changed."""
+        return None
+
+
+@cython.final
+cdef class SteadyHeartbeats:
+    """Answers heartbeats that change nothing. Only the network thread may use it.
+
+    Parameters
+    ----------
+    log:
+        Log of the group coordinator.
+    registry:
+        The groups.
+    limits:
+        Timeouts of the groups.
+    updates:
+        Decides whether a heartbeat can change a member.
+    sessions:
+        Deadlines of the members.
+    """
+
+    cdef object log, registry, limits, updates, sessions
+
+    def __init__(self, log, registry, limits, updates, sessions):
+        self.log = log
+        self.registry = registry
+        self.limits = limits
+        self.updates = updates
+        self.sessions = sessions
+
+    def member_of(self, ConsumerHeartbeat heartbeat not None):
+        """Return the member that sends a heartbeat, or ``None`` if the heartbeat may change something."""
+        if not heartbeat.is_plain_now():
+            return None
+        group = self.registry.consumer_group(heartbeat.group_id)
+        member = None if group is None else group.get(heartbeat.member_id)
+        if (
+            member is not None
+            and <int> member.member_epoch == heartbeat.member_epoch
+            and (heartbeat.instance_id is None or heartbeat.instance_id == member.instance_id)
+            and <str> member.client_id == heartbeat.client_id
+            and <str> member.client_host == heartbeat.client_host
+            and member.classic is None
+            and self.updates.is_steady(group, member)
+        ):
+            return member
+        return None
+
+    def answer(self, ConsumerHeartbeat heartbeat not None, int node_id):
+        """Answer a heartbeat that a node has received, if it changes nothing and can be answered at once.
+
+        Returns
+        -------
+        SteadyAnswer or None
+            ``None`` if :class:`ConsumerHeartbeats` must handle the heartbeat. Nothing has changed then.
+        """
+        cdef SteadyAnswer answer
+        cdef str group_id = heartbeat.group_id
+        # Errors are left to the general code. A name of spaces is invalid.
+        if (
+            not group_id or group_id[0].isspace()
+            or not heartbeat.member_id or heartbeat.member_id[0].isspace()
+            or heartbeat.instance_id is not None
+            or not self.log.is_safe_now(group_id, node_id)
+        ):
+            return None
+        member = self.member_of(heartbeat)
+        if member is None:
+            return None
+        self.sessions.begin(group_id, heartbeat.member_id, SESSION, self.limits.session_timeout_ms(group_id))
+        answer = SteadyAnswer.__new__(SteadyAnswer)
+        answer.member_id = member.member_id
+        answer.member_epoch = heartbeat.member_epoch
+        answer.heartbeat_interval_ms = self.limits.heartbeat_interval_ms(group_id)
+        return answer
