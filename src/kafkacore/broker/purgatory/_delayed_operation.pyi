@@ -1,0 +1,43 @@
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Final, final
+
+from typing_extensions import disjoint_base
+
+from kafkacore.broker.purgatory._timer import Timer, TimerTask
+from kafkacore.broker.purgatory.delayed_operation import PendingPartition
+
+NEVER_MS: Final[float]
+
+@disjoint_base
+class DelayedOperation(TimerTask):
+    is_completed: bool
+    purgatory: DelayedOperationPurgatory | None
+    keys: tuple[Hashable, ...]
+    on_failure: Callable[[Exception], None] | None
+    def __init__(self, deadline_ms: float) -> None: ...
+    def can_complete(self) -> bool: ...
+    def on_complete(self, expired: bool) -> None: ...
+    def force_complete(self, expired: bool) -> bool: ...
+
+@disjoint_base
+class DelayedOperationPurgatory:
+    def __init__(self, timer: Timer) -> None: ...
+    def __len__(self) -> int: ...
+    @property
+    def watched_key_count(self) -> int: ...
+    def try_complete_else_watch(self, operation: DelayedOperation, keys: Iterable[Hashable]) -> bool: ...
+    def watch(self, operation: DelayedOperation, keys: Iterable[Hashable]) -> None: ...
+    def check_and_complete(self, key: Hashable) -> int: ...
+    def cancel(self, operation: DelayedOperation) -> None: ...
+
+@final
+class DelayedProduce(DelayedOperation):
+    def __init__(
+        self, deadline_ms: float, pending: Sequence[PendingPartition], answer: Callable[[], None]
+    ) -> None: ...
+
+@final
+class DelayedFetch(DelayedOperation):
+    def __init__(
+        self, deadline_ms: float, is_satisfied: Callable[[], bool], answer: Callable[[], None]
+    ) -> None: ...
