@@ -511,28 +511,39 @@ class UnifiedLog:
         KafkaStorageError
             The disk has failed, or the log is closed.
         """
-        with self._reading(start_offset):
-            limit = self.high_watermark if max_offset is None else min(max_offset, self.high_watermark)
-            local = self._local
-            if not self.log_start_offset <= start_offset <= local.log_end_offset:
-                raise OffsetOutOfRangeError(
-                    f"offset {start_offset} of {self.name} is out of range: log start offset "
-                    f"{self.log_start_offset}, log end offset {local.log_end_offset}"
-                )
-            if start_offset < limit:
-                known = self.high_watermark_metadata[:2] if limit == self.high_watermark else (None, 0)
-                found = read_log(
-                    local.segments,
-                    local.index_of(start_offset),
-                    ReadLimits(start_offset, max_bytes, min_one_message, limit, local.log_end_offset, *known),
-                    may_slice=may_slice and self._disk.has_descriptors,
-                )
-                if found is not None:
-                    # Read the transaction index before releasing the lock. Otherwise retention or compaction
-                    # could remove entries of the index before they are read.
-                    if with_aborted and self._has_aborted and found.next_offset > start_offset:
-                        return FetchDataInfo(*found, self._collect_aborted(start_offset, found.next_offset))
-                    return FetchDataInfo(*found)
+        with self._lock:
+            self._check_usable()
+            # Each fetch runs this code, so it does not use the context managers of _reading().
+            try:
+                limit = self.high_watermark if max_offset is None else min(max_offset, self.high_watermark)
+                local = self._local
+                if not self.log_start_offset <= start_offset <= local.log_end_offset:
+                    raise OffsetOutOfRangeError(
+                        f"offset {start_offset} of {self.name} is out of range: log start offset "
+                        f"{self.log_start_offset}, log end offset {local.log_end_offset}"
+                    )
+                if start_offset < limit:
+                    known = self.high_watermark_metadata[:2] if limit == self.high_watermark else (None, 0)
+                    found = read_log(
+                        local.segments,
+                        local.index_of(start_offset),
+                        ReadLimits(
+                            start_offset, max_bytes, min_one_message, limit, local.log_end_offset, *known
+                        ),
+                        may_slice=may_slice and self._disk.has_descriptors,
+                    )
+                    if found is not None:
+                        # Read the transaction index before releasing the lock. Otherwise retention or
+                        # compaction could remove entries of the index before they are read.
+                        if with_aborted and self._has_aborted and found.next_offset > start_offset:
+                            return FetchDataInfo(
+                                *found, self._collect_aborted(start_offset, found.next_offset)
+                            )
+                        return FetchDataInfo(*found)
+            except CorruptRecordError as error:
+                raise CorruptRecordError(error.reason, self.topic_partition, start_offset) from error
+            except OSError as error:
+                raise self._fail("read", error) from error
         return FetchDataInfo(memoryview(b""), start_offset)
 
     def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
