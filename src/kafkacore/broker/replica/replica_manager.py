@@ -134,6 +134,9 @@ class ReplicaManager:
         int
             Number of completed requests.
         """
+        if not (self._changed or self._keys or self._tasks):
+            # Most turns of the network thread have no events.
+            return 0
         for _ in range(len(self._tasks)):
             self._tasks.popleft()()
         completed = 0

@@ -70,8 +70,10 @@ class Sessions:
 
     def begin(self, group_id: str, member_id: str, kind: Deadline, delay_ms: int) -> None:
         """Start a deadline, or restart it if it is running."""
-        task = self._tasks.get(group_id, {}).get(member_id, {}).get(kind)
-        if task is None:
+        try:
+            # Each heartbeat restarts a deadline.
+            task = self._tasks[group_id][member_id][kind]
+        except KeyError:
             task = _MemberTask(self, group_id, member_id, kind)
             self._tasks.setdefault(group_id, {}).setdefault(member_id, {})[kind] = task
         self._timer.add(self._clock.monotonic_ms() + delay_ms, task)
