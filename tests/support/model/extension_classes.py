@@ -290,6 +290,19 @@ of(
     subscribed_topic_regex=None, server_assignor=None, topic_partitions=None, client_id="c",
     client_host="/h", version=1,
 )  # fmt: skip
+of(
+    "broker.group.consumer._steady.SteadyHeartbeats",
+    Anything(), Anything(), Anything(), Anything(), Anything(),
+)  # fmt: skip
+TIMER = of("broker.purgatory._timer.Timer")
+of("broker.purgatory._delayed_operation.DelayedOperation", 5.0)
+of("broker.purgatory._delayed_operation.DelayedOperationPurgatory", TIMER)
+of("broker.purgatory._delayed_operation.DelayedProduce", 5.0, [], Anything())
+of("broker.purgatory._delayed_operation.DelayedFetch", 5.0, Anything(), Anything())
+of("broker.replica._fetch_call.FetchPartition", "t", Anything(), 0, 0, 0)
+of("broker.replica._fetch_call.FetchTopic", "t", [])
+of("broker.replica._fetch_call.FetchCall", replica_id=-1, max_wait_ms=0, min_bytes=0, max_bytes=0, topics=[])
+of("broker.replica._fetch_call.FetchAnswer", 0, [], False)
 of("broker.server._api_stats.ApiStats", "Fetch", CLOCK, "", "")
 CONTEXT = of("broker.requests._request.RequestContext", "id", 1)
 REQUEST = of(

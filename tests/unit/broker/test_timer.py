@@ -42,6 +42,17 @@ def test_task_that_is_due_when_it_is_added_runs_at_the_next_advance_of_the_same_
     assert timer.time_to_next_ms(50) is None
 
 
+@pytest.mark.parametrize("deadline_ms", [float("inf"), float("-inf"), float("nan"), 1e15])
+def test_task_needs_a_deadline_that_can_be_reached(deadline_ms: float) -> None:
+    timer = Timer()
+    task = Task("a", [])
+    with pytest.raises(OverflowError, match="deadline"):
+        timer.add(deadline_ms, task)
+    assert not task.is_armed
+    timer.add(1e14, task)
+    assert timer.advance(1e14) == 1
+
+
 def test_cancelled_task_never_runs_and_wakes_nobody() -> None:
     ran: list[str] = []
     timer = Timer()

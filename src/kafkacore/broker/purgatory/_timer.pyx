@@ -17,6 +17,8 @@ cdef enum:
     SLOTS = 20
 
 SLOTS_OF_A_WHEEL = SLOTS
+# Limit of the deadlines in milliseconds, so that the numbers of all slots fit into 64 bits.
+cdef double LATEST_MS = 1e15
 cdef object push = heapq.heappush
 cdef object pop = heapq.heappop
 
@@ -95,6 +97,8 @@ cdef class Timer:
 
     cdef int add_task(self, double deadline_ms, TimerTask task) except -1:
         cdef dict tasks = task.slot_tasks
+        if not -LATEST_MS < deadline_ms < LATEST_MS:
+            raise OverflowError(f"a task cannot have the deadline {deadline_ms} ms")
         if tasks is not None:
             if deadline_ms >= task.deadline_ms and tasks is not self.overdue:
                 # When the slot is due, advance() moves the task. A heartbeat thus does not.
