@@ -106,6 +106,7 @@ def _selector(config: Config, clock: Clock) -> Selector:
         connections_max_idle_ms=None if idle_ms == math.inf else idle_ms,
         backend=config["selector"],
         socket_options=config["socket_options"],
+        busy_poll_ms=config.get("busy_poll_ms", 0.0),
     )
 
 

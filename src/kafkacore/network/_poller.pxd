@@ -61,6 +61,8 @@ cdef class Poller:
     # Events have ended the wait, but the thread does not hold the GIL yet.
     cdef readonly bint has_events
     cdef bint is_epoll
+    # Time for which a wait looks for events without sleeping.
+    cdef double busy_poll_ms
     # Held by the thread that has borrowed the connections. `borrower` is its id, or 0.
     cdef PyThread_type_lock borrowing
     cdef readonly unsigned long borrower
@@ -72,6 +74,7 @@ cdef class Poller:
     cdef int set_interest(self, int fd, int old_interest, int interest) except -1
     cdef int wait_events(self, double timeout_ms, bint is_nonblocking=*,
                          event_handler handler=*, void *context=*) except -1
+    cdef int wait_busily(self, int timeout_ms, event_handler handler, void *context) noexcept nogil
     cdef int wait_unhandled(self, int timeout_ms, event_handler handler, void *context) noexcept nogil
 
 cdef double monotonic_ms() noexcept nogil

@@ -213,7 +213,7 @@ cdef class Poller:
             self.waiting_in = kc_fork_generation() + 1
             with nogil:
                 began_ms = monotonic_ms()
-                count = self.wait_unhandled(timeout, handler, context)
+                count = self.wait_busily(timeout, handler, context)
                 self.waited_ms = self.waited_ms + (monotonic_ms() - began_ms)
                 self.has_events = count > 0
                 gil_handoff_request()
@@ -238,6 +238,19 @@ cdef class Poller:
                 self.events[kept] = self.events[i]
                 kept += 1
         return kept
+
+    cdef int wait_busily(self, int timeout_ms, event_handler handler, void *context) noexcept nogil:
+        """Look for events for ``busy_poll_ms``, then wait for them; see ``wait_unhandled``."""
+        cdef int count
+        cdef double began_ms = monotonic_ms()
+        cdef double busy_ms = self.busy_poll_ms if timeout_ms < 0 else min(self.busy_poll_ms, timeout_ms)
+        while busy_ms > 0 and monotonic_ms() - began_ms < busy_ms:
+            count = self.wait_unhandled(0, handler, context)
+            if count != 0:
+                return count
+        if busy_ms > 0 and timeout_ms > 0:
+            timeout_ms = <int> ceil(max(timeout_ms - (monotonic_ms() - began_ms), 0))
+        return self.wait_unhandled(timeout_ms, handler, context)
 
     @cython.nonecheck(False)
     cdef int wait_unhandled(self, int timeout_ms, event_handler handler, void *context) noexcept nogil:

@@ -36,6 +36,8 @@ class Selector:
     setup_timeout_ms:
         Maximum milliseconds from :meth:`register` until TLS handshake and authentication are complete. The
         same limit applies from the first to the last byte of the first frame. ``None`` for no limit.
+    busy_poll_ms:
+        Milliseconds for which each wait looks for events without sleeping.
 
     Attributes
     ----------
@@ -75,6 +77,7 @@ class Selector:
         backend: str | None = None,
         socket_options: Sequence[tuple[int, int, int | bytes]] | None = None,
         setup_timeout_ms: float | None = None,
+        busy_poll_ms: float = 0.0,
     ) -> Self: ...
     def connect(
         self,

@@ -66,6 +66,8 @@ cdef class Selector:
     setup_timeout_ms:
         Maximum milliseconds from :meth:`register` until TLS handshake and authentication are complete. The
         same limit applies from the first to the last byte of the first frame. ``None`` for no limit.
+    busy_poll_ms:
+        Milliseconds for which each wait looks for events without sleeping.
 
     Attributes
     ----------
@@ -112,11 +114,13 @@ cdef class Selector:
     cdef object interrupt
 
     def __cinit__(self, clock, *, Py_ssize_t max_receive_size=-1, connections_max_idle_ms=None,
-                  MemoryPool memory_pool=None, str backend=None, socket_options=None, setup_timeout_ms=None):
+                  MemoryPool memory_pool=None, str backend=None, socket_options=None, setup_timeout_ms=None,
+                  double busy_poll_ms=0):
         self.clock = clock
         self.max_receive_size = max_receive_size
         self.socket_options = socket_options
         self.poller = Poller(backend)
+        self.poller.busy_poll_ms = busy_poll_ms
         idle = None if connections_max_idle_ms is None else IdleExpiry(connections_max_idle_ms)
         self.channels = ChannelSet(self.poller, idle)
         self.memory_pool = memory_pool

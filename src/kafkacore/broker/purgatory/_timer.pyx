@@ -32,9 +32,6 @@ cdef class TimerTask:
         Monotonic time in milliseconds at which the task is due, as last passed to :meth:`Timer.add`.
     """
 
-    def __init__(self):
-        self.slot_tasks = None
-
     @property
     def is_armed(self):
         """Whether the task is in a timer."""
@@ -57,7 +54,7 @@ cdef class TimerTask:
 
 
 @cython.final
-cdef class Slot:
+cdef class _Slot:
     """A slot of a wheel: its tasks and the time at which it begins."""
 
     cdef long long begin_ms
@@ -85,7 +82,7 @@ cdef class Timer:
 
     def __len__(self):
         """Return the number of tasks in the timer."""
-        cdef Slot slot
+        cdef _Slot slot
         cdef Py_ssize_t count = len(self.overdue)
         for _, _, slot in self._queue:
             count += len(slot.tasks)
@@ -117,7 +114,7 @@ cdef class Timer:
         cdef Py_ssize_t ran = 0
         cdef long long target = <long long> floor(now_ms)
         cdef long long tick
-        cdef Slot slot
+        cdef _Slot slot
         cdef TimerTask task
         for _ in range(len(self.overdue)):
             if not self.overdue:
@@ -145,7 +142,7 @@ cdef class Timer:
 
         The call can be needed before the first deadline, because tasks may have to move to a finer wheel.
         """
-        cdef Slot slot
+        cdef _Slot slot
         if self.overdue:
             return 0.0
         while self._queue:
@@ -160,7 +157,7 @@ cdef class Timer:
         cdef long long slot_ms = 1
         cdef long long number
         cdef Py_ssize_t level = 0
-        cdef Slot slot
+        cdef _Slot slot
         if tick <= self._now:
             task.slot_tasks = self.overdue
             self.overdue[task] = None
@@ -170,7 +167,7 @@ cdef class Timer:
             level += 1
             slot_ms *= SLOTS
         while level >= len(self._wheels):
-            self._wheels.append([Slot() for _ in range(SLOTS)])
+            self._wheels.append([_Slot() for _ in range(SLOTS)])
         number = tick // slot_ms
         slot = (<list> self._wheels[level])[number % SLOTS]
         if not slot.is_queued:
@@ -186,7 +183,7 @@ cdef class Timer:
         return 0
 
     cdef int dequeue(self) except -1:
-        cdef Slot slot = pop(self._queue)[2]
+        cdef _Slot slot = pop(self._queue)[2]
         slot.is_queued = False
         return 0
 
