@@ -239,6 +239,7 @@ cdef class Poller:
                 kept += 1
         return kept
 
+    @cython.nonecheck(False)
     cdef int wait_busily(self, int timeout_ms, event_handler handler, void *context) noexcept nogil:
         """Look for events for ``busy_poll_ms``, then wait for them; see ``wait_unhandled``."""
         cdef int count
