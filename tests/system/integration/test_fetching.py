@@ -18,6 +18,9 @@ from peers.apache_kafka import ApacheKafka
 from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
 from kafkacore.admin import KafkaAdminClient, NewTopic
 from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.consumer import _steady_fetcher
+from kafkacore.network import NetworkSend
+from kafkacore.protocol import decode_request
 from kafkacore.protocol.generated.fetch import FetchRequest
 from kafkacore.testing.embedded_broker import EmbeddedBroker
 
@@ -58,7 +61,15 @@ def fetches_of(consumer: KafkaConsumer, monkeypatch: pytest.MonkeyPatch) -> list
             sent.append(request)
         return send(node, request, **more)
 
+    def note_steady(connection_id: str, pieces: Any) -> NetworkSend:
+        message = decode_request(b"".join(pieces))[1]
+        assert isinstance(message, FetchRequest)
+        sent.append(message)
+        return NetworkSend(connection_id, pieces)
+
     monkeypatch.setattr(consumer._engine.client, "send", note)
+    # At low rates, compiled code sends the next requests.
+    monkeypatch.setattr(_steady_fetcher, "NetworkSend", note_steady)
     return sent
 
 
