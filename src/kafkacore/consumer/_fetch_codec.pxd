@@ -6,10 +6,6 @@ from kafkacore.consumer._reader cimport RecordReader
 from kafkacore.wire._cursor cimport Cursor
 from kafkacore.wire._writer cimport Writer
 
-cdef enum:
-    # First version that identifies topics by their ids.
-    FIRST_VERSION_BY_ID = 13
-
 
 cdef class SessionPart:
     cdef readonly object partition

@@ -9,6 +9,7 @@ from kafkacore.consumer._record import ConsumerRecord
 from kafkacore.consumer._request_future import RequestFuture
 from kafkacore.consumer.consumer_network_client import ConsumerNetworkClient
 from kafkacore.consumer.fetch_buffer import FetchBuffer
+from kafkacore.consumer.fetch_session import FIRST_VERSION_BY_ID as FIRST_VERSION_BY_ID
 from kafkacore.consumer.fetch_session import FetchPartition, FetchSessionHandler
 from kafkacore.consumer.subscription_state import SubscriptionState
 from kafkacore.structs import TopicPartition

@@ -11,9 +11,7 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t
 
 from kafkacore.client._client_request cimport ClientRequest
-from kafkacore.consumer._fetch_codec cimport (
-    FIRST_VERSION_BY_ID, FetchSettings, SessionPart, read_usual_response,
-)
+from kafkacore.consumer._fetch_codec cimport FetchSettings, SessionPart, read_usual_response
 from kafkacore.consumer._memory cimport FetchMemory
 from kafkacore.consumer._reader cimport RecordReader, Scan
 from kafkacore.wire._cursor cimport Cursor
@@ -22,7 +20,7 @@ from kafkacore.wire._writer cimport Writer
 from kafkacore.client.connection_states import ConnectionState
 from kafkacore.consumer.completed_fetch import CompletedFetch
 from kafkacore.consumer.deserializers import RecordDeserializationError
-from kafkacore.consumer.fetch_session import FetchPartition
+from kafkacore.consumer.fetch_session import FIRST_VERSION_BY_ID, FetchPartition
 from kafkacore.consumer.subscription_state import FetchPosition, FetchState
 from kafkacore.errors import MalformedMessageError
 from kafkacore.network import NetworkSend
@@ -290,7 +288,7 @@ cdef class SteadyFetcher:
             fetch.request = self._client.open_requests.get(fetch.future)
         if fetch.request is None or fetch.request.version < 0:
             return False
-        if fetch.request.version < FIRST_VERSION_BY_ID or fetch.handler.after_response() is None:
+        if fetch.request.version < <int> FIRST_VERSION_BY_ID or fetch.handler.after_response() is None:
             return True
         for other in self._fetches.values():
             count += len(other.partitions)
