@@ -66,13 +66,18 @@ class GroupEvents:
     _wake: list[threading.Timer] = field(default_factory=list)
 
     def run(self, events: int) -> None:
-        """Start two members, let the events happen, then process the rest and leave."""
+        """Start two members, let the events happen, then process the rest and leave.
+
+        A group that migrates gets more events until it has migrated in both directions.
+        """
         first = "kafkacore" if "kafkacore" in self._clients else self._clients[0]
         with self.group.writing():
             self.group.join(first, **self.options()).await_event(_has_records)
             self.group.join(self.chance.choice(self._clients), **self.options())
-            for _ in range(events):
+            happened = 0
+            while happened < events or not self._has_migrated():
                 self.one_event()
+                happened += 1
                 if self.chance.random() < 0.4:
                     self.await_stable()
                 # This waits for no condition: the time of the next event is random.
@@ -90,6 +95,9 @@ class GroupEvents:
     @property
     def _migrates(self) -> bool:
         return self.group.protocol == "classic and consumer"
+
+    def _has_migrated(self) -> bool:
+        return not self._migrates or (self.counts["to classic"] > 0 and self.counts["to consumer"] > 0)
 
     def options(self) -> dict[str, Any]:
         """Return random options of the next member: its strategy, and whether it may be killed."""
