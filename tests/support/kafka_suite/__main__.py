@@ -169,7 +169,7 @@ def run_class(
         say(f"{LEFT_OUT:12} {reason}")
         return Counter([LEFT_OUT])
     totals: Counter[str] = Counter()
-    for line, plain in suite.run(test.rpartition(".")[2].replace("#", "."), [test]):
+    for line, plain in suite.run(test.replace("#", "."), [test]):
         name = shown_name(line)
         outcome = plain if is_control else judged(plain, _control(entry, name))
         show(line, outcome)
