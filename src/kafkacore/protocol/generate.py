@@ -29,6 +29,7 @@ ABOUT_DATA = {
     "old_list_offsets": "ListOffsets in the version that Kafka 4 has removed.",
     "control_records": "Control records of transactions and of the metadata log.",
     "metadata_records": "Records of the cluster's metadata log that this broker writes.",
+    "partition_records": "Records of partitions in the metadata log of Apache Kafka.",
     "principal": "A principal that a broker forwards to another broker.",
 }
 

@@ -25,6 +25,7 @@ from kafkacore.broker.group.records import (
     LEGACY_OFFSET_COMMIT,
     OFFSET_COMMIT,
 )
+from kafkacore.broker.metadata.kafkas_epochs import PARTITION_CLASSES
 from kafkacore.broker.metadata.records import CLASSES
 from kafkacore.broker.transaction.records import KEY_VERSION
 from kafkacore.protocol import API_REGISTRY, ApiKey
@@ -35,7 +36,7 @@ pytestmark = pytest.mark.integration
 
 #: Modules of messages that are not defined in the clients' jar.
 OFFSETS_TOPIC = "group_records"
-METADATA_LOG = "metadata_records"
+METADATA_LOGS = ("metadata_records", "partition_records")
 TRANSACTIONS_TOPIC = "transaction_records"
 #: Modules of versions that Kafka 4 has removed. The embedded broker serves them for old clients.
 #: They are compared with the last jar that defines them.
@@ -46,7 +47,7 @@ DECLARED = {
     **{
         message.name: message
         for name, data in DATA.items()
-        if name not in (OFFSETS_TOPIC, METADATA_LOG, TRANSACTIONS_TOPIC, *REMOVED_VERSIONS)
+        if name not in (OFFSETS_TOPIC, TRANSACTIONS_TOPIC, *METADATA_LOGS, *REMOVED_VERSIONS)
         for message in data
     },
 }
@@ -205,10 +206,10 @@ def test_every_record_of_the_transactions_topic_is_declared_as_kafka_defines_it(
 
 def test_every_record_of_the_metadata_log_is_declared_as_kafka_defines_it() -> None:
     definitions = kafka_definitions(kafka_metadata_jar(), "common/metadata/")
-    declared = {message.name: message for message in DATA[METADATA_LOG]}
+    declared = {message.name: message for module in METADATA_LOGS for message in DATA[module]}
     found = [text for name, message in declared.items() for text in differences(message, definitions[name])]
     assert found == []
-    kinds = {number: record_class.__name__ for number, record_class in CLASSES.items()}
+    kinds = {number: record_class.__name__ for number, record_class in (CLASSES | PARTITION_CLASSES).items()}
     assert kinds == {definitions[name]["apiKey"]: name for name in declared}
 
 

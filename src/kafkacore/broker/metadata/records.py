@@ -64,12 +64,7 @@ def decode_record(data: Buffer) -> MetadataRecord:
     MalformedMessageError
         The bytes are not a valid record, or have an unknown type or version.
     """
-    cursor = Cursor(data)
-    frame_version = cursor.read_unsigned_varint()
-    if frame_version != _FRAME_VERSION:
-        raise MalformedMessageError(f"unknown frame version {frame_version}")
-    number = cursor.read_unsigned_varint()
-    version = cursor.read_unsigned_varint()
+    cursor, number, version = record_cursor(data)
     record_class = CLASSES.get(number)
     if record_class is None or version != _RECORD_VERSION:
         raise MalformedMessageError(f"unknown record type {number} version {version}")
@@ -77,3 +72,18 @@ def decode_record(data: Buffer) -> MetadataRecord:
     if cursor.remaining():
         raise MalformedMessageError(f"{cursor.remaining()} extra bytes after a record of type {number}")
     return record
+
+
+def record_cursor(data: Buffer) -> tuple[Cursor, int, int]:
+    """Return a cursor at the fields of a record, and the record's type and version.
+
+    Raises
+    ------
+    MalformedMessageError
+        The bytes do not begin like a record.
+    """
+    cursor = Cursor(data)
+    frame_version = cursor.read_unsigned_varint()
+    if frame_version != _FRAME_VERSION:
+        raise MalformedMessageError(f"unknown frame version {frame_version}")
+    return cursor, cursor.read_unsigned_varint(), cursor.read_unsigned_varint()

@@ -23,6 +23,7 @@ from kafkacore.broker.listeners.user_credentials import RunTimeUsers
 from kafkacore.broker.log import CleanerConfig, LogManager
 from kafkacore.broker.log_lines import event
 from kafkacore.broker.metadata.cluster_metadata import ClusterMetadata
+from kafkacore.broker.metadata.kafkas_epochs import begin_kafkas_epochs
 from kafkacore.broker.metadata.loader import authorizer_of, load_metadata
 from kafkacore.broker.purgatory.change_queue import ChangeQueue
 from kafkacore.broker.purgatory.timer import Timer
@@ -195,6 +196,7 @@ class KafkaBroker:
         self.cluster_id = load_or_create_cluster_id(config.data_dir, config.node_id, clock, disk)
         producer_ids = ProducerIdManager(config.data_dir, disk)
         topics = TopicCatalog(log_manager, config, clock)
+        begin_kafkas_epochs(config.data_dir, disk, topics)
         quotas = Quotas(config, clock)
         metadata = self._metadata = load_metadata(config, clock, disk, quotas, log_manager.was_clean)
         access = self._listener_access(config)

@@ -1,4 +1,4 @@
-"""Records of the cluster's metadata log that this broker writes.
+"""Records of the cluster's metadata log that this broker writes, or reads in folders of Apache Kafka.
 
 Source: ``common/metadata`` of kafka-metadata in Apache Kafka 4.3. The code that frames the records defines
 their type numbers (``MetadataRecordType``).
@@ -92,6 +92,48 @@ MODULES = {
             versions="0",
             flexible="0+",
             about="Removal of an access control entry.",
+        ),
+    ),
+    "partition_records": (
+        message(
+            "PartitionRecord",
+            """
+                PartitionId             int32               = -1
+                TopicId                 uuid
+                Replicas                []int32
+                Isr                     []int32
+                RemovingReplicas        []int32
+                AddingReplicas          []int32
+                Leader                  int32               = -1
+                LeaderRecoveryState     int8                tag 0
+                LeaderEpoch             int32               = -1
+                PartitionEpoch          int32               = -1
+                Directories             []uuid      1+
+                EligibleLeaderReplicas  []int32?    2+      = null tag 1
+                LastKnownElr            []int32?    2+      = null tag 2
+            """,
+            versions="0-2",
+            flexible="0+",
+            about="The state of a partition.",
+        ),
+        message(
+            "PartitionChangeRecord",
+            """
+                PartitionId             int32               = -1
+                TopicId                 uuid
+                Isr                     []int32?            = null tag 0
+                Leader                  int32               = -2 tag 1
+                Replicas                []int32?            = null tag 2
+                RemovingReplicas        []int32?            = null tag 3
+                AddingReplicas          []int32?            = null tag 4
+                LeaderRecoveryState     int8                = -1 tag 5
+                Directories             []uuid?     1+      = null tag 8
+                EligibleLeaderReplicas  []int32?    2+      = null tag 6
+                LastKnownElr            []int32?    2+      = null tag 7
+            """,
+            versions="0-2",
+            flexible="0+",
+            about="A change of a partition. The leader and its epoch are the same if the leader is -2.",
         ),
     ),
 }
