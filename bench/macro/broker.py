@@ -12,25 +12,21 @@ result is written to a separate file, `bench/results/<date>-<short sha>-broker.j
 
 from __future__ import annotations
 
-import argparse
 import contextlib
-import json
 import re
 import resource
-import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+from measurement import Measurement, parser_of
 from setting import PROJECT
 
 from kafkacore.admin import KafkaAdminClient, NewTopic
-from kafkacore.bench.machine import describe_machine
 from kafkacore.process_statistics import process_cpu_seconds
 from kafkacore.protocol.generated.api_versions import ApiVersionsRequest
 from kafkacore.testing import EmbeddedBroker
@@ -38,7 +34,6 @@ from kafkacore.testing import EmbeddedBroker
 sys.path[:0] = [str(PROJECT / "bench"), str(PROJECT / "tests" / "support")]
 
 import report  # noqa: E402 - beside the folder of this script
-import run  # noqa: E402
 from model.raw_line import Line  # noqa: E402
 from peers.apache_kafka import started_in_scratch_folder  # noqa: E402
 from peers.jars import SHORT_LIVED, java_command  # noqa: E402
@@ -317,24 +312,9 @@ def idle_connections(side: Side, count: int) -> float:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rounds", type=int, default=3, help="rounds of each side (default: 3)")
+    parser = parser_of(__doc__, rounds=3)
     parser.add_argument(
         "--rows", default=",".join(ROWS), help="rows to measure (default: all); latency needs rate"
-    )
-    parser.add_argument(
-        "--small",
-        action="store_true",
-        help="use tiny inputs to check that the script runs; the figures mean nothing",
-    )
-    parser.add_argument("--results", type=Path, default=PROJECT / "bench" / "results", metavar="DIR")
-    parser.add_argument(
-        "--pages",
-        default=str(report.PAGES),
-        metavar="DIR",
-        help="folder of the pages to update; '' updates none",
     )
     arguments = parser.parse_args()
     arguments.rounds = 1 if arguments.small else arguments.rounds
@@ -342,24 +322,15 @@ def main() -> int:
     rows = arguments.rows.split(",")
     if strange := [row for row in rows if row not in ROWS]:
         parser.error(f"unknown row {strange[0]}; the rows are {', '.join(ROWS)}")
-    now, sha = datetime.now(UTC), run.short_sha()
-    target = arguments.results / f"{now:%Y-%m-%d}-{sha}-broker.json"
-    arguments.results.mkdir(parents=True, exist_ok=True)
-    result: dict[str, Any] = {
-        "schema": 1,
-        "date": now.isoformat(timespec="seconds"),
-        "commit": sha,
-        "command": shlex.join(["python", "bench/macro/broker.py", *sys.argv[1:]]),
-        "machine": describe_machine(),
-        "broker": {"rounds": arguments.rounds, "sides": [OURS, THEIRS], "rows": [], "resources": {}},
-    }
-    measured = result["broker"]["rows"]
+    measurement = Measurement("broker", arguments)
+    measured: list[Any] = []
+    figures = {"rounds": arguments.rounds, "sides": [OURS, THEIRS], "rows": measured, "resources": {}}
 
     def keep(row: Any) -> None:
         # Write the file after each row, so that an interrupted run keeps what it has measured.
         measured.append(row)
         print(report.broker_row(row), file=sys.stderr, flush=True)
-        target.write_text(json.dumps(result) + "\n")
+        measurement.keep(broker=figures)
 
     with both(sizes) as sides:
         for side in sides:
@@ -375,11 +346,9 @@ def main() -> int:
             for row in latencies(sides, sizes, arguments.rounds, list(measured)):
                 keep(row)
         if "resources" in rows:
-            result["broker"]["resources"] = resources(sides, sizes)
-    target.write_text(json.dumps(result) + "\n")
-    if arguments.pages:
-        report.write(Path(arguments.pages), result)
-    print(report.render_broker(result))
+            figures["resources"] = resources(sides, sizes)
+    measurement.keep(broker=figures)
+    measurement.finish()
     return 0
 
 

@@ -11,8 +11,6 @@ docs/measured/clients.md and a file of its own, `bench/results/<date>-<short sha
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import re
 import shlex
@@ -21,23 +19,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from setting import PROJECT
+from measurement import Measurement, parser_of
 
 from kafkacore import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafkacore.admin import NewTopic
-from kafkacore.bench.machine import describe_machine
 from kafkacore.testing import EmbeddedBroker
-
-sys.path[:0] = [str(PROJECT / "bench")]
-
-import report  # noqa: E402 - beside the folder of this script
-import run  # noqa: E402
 
 TOPIC = "lines"
 LINE_BYTES = 100
@@ -162,43 +153,17 @@ def versions(programs: list[str]) -> dict[str, str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rounds", type=int, default=5, help="rounds of each command (default: 5)")
+    small = "use one round of 1,000 lines to check that the script runs; the figures mean nothing"
+    parser = parser_of(__doc__, rounds=5, small=small)
     parser.add_argument("--lines", type=int, default=500_000, help="lines of each run (default: 500,000)")
-    parser.add_argument(
-        "--small",
-        action="store_true",
-        help="use one round of 1,000 lines to check that the script runs; the figures mean nothing",
-    )
-    parser.add_argument("--results", type=Path, default=PROJECT / "bench" / "results", metavar="DIR")
-    parser.add_argument(
-        "--pages",
-        default=str(report.PAGES),
-        metavar="DIR",
-        help="folder of the pages to update; '' updates none",
-    )
     arguments = parser.parse_args()
     if arguments.small:
         arguments.rounds, arguments.lines = 1, 1000
-    now, sha = datetime.now(UTC), run.short_sha()
+    measurement = Measurement("cli", arguments)
     with EmbeddedBroker(flush="os") as broker, tempfile.TemporaryDirectory(prefix="cli-") as folder:
         cli = compare(broker.bootstrap_servers, Path(folder), arguments.rounds, arguments.lines)
-    result: dict[str, Any] = {
-        "schema": 1,
-        "date": now.isoformat(timespec="seconds"),
-        "commit": sha,
-        "command": shlex.join(["python", "bench/macro/cli.py", *sys.argv[1:]]),
-        "machine": describe_machine(),
-        "cli": cli,
-    }
-    arguments.results.mkdir(parents=True, exist_ok=True)
-    target = arguments.results / f"{now:%Y-%m-%d}-{sha}-cli.json"
-    target.write_text(json.dumps(result) + "\n")
-    if arguments.pages:
-        report.write(Path(arguments.pages), result)
-    print(report.render_cli(result))
+    measurement.keep(cli=cli)
+    measurement.finish()
     return 0
 
 

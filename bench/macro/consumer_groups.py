@@ -17,35 +17,28 @@ than 5 polls of 100 ms.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
-import json
-import shlex
 import struct
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from statistics import quantiles
 from typing import Any
 
 from broker import OURS, THEIRS, Side, Sizes, in_turn, make_topic, remove_topic
+from measurement import Measurement, parser_of
 from setting import PROJECT
 
 from kafkacore import KafkaConsumer, KafkaProducer
-from kafkacore.bench.machine import describe_machine
 from kafkacore.testing import EmbeddedBroker
 
-sys.path[:0] = [str(PROJECT / "bench"), str(PROJECT / "tests" / "support")]
+sys.path.insert(0, str(PROJECT / "tests" / "support"))
 
-import report  # noqa: E402 - beside the folder of this script
-import run  # noqa: E402
-from model.heartbeat_load import HeartbeatLoad  # noqa: E402
-from peers.apache_kafka import started_in_scratch_folder  # noqa: E402
+from model.heartbeat_load import HeartbeatLoad
+from peers.apache_kafka import started_in_scratch_folder
 
 SIDES = {"embedded": OURS, "kafka": THEIRS}
 #: Time between two records of a partition, and the timeout of a poll.
@@ -277,31 +270,16 @@ def row(
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rounds", type=int, default=3, help="rounds of each side (default: 3)")
+    parser = parser_of(__doc__, rounds=3)
     parser.add_argument(
         "--sides", default=",".join(SIDES), help=f"brokers to measure (default: {','.join(SIDES)})"
-    )
-    parser.add_argument(
-        "--small",
-        action="store_true",
-        help="use tiny inputs to check that the script runs; the figures mean nothing",
-    )
-    parser.add_argument("--results", type=Path, default=PROJECT / "bench" / "results", metavar="DIR")
-    parser.add_argument(
-        "--pages",
-        default=str(report.PAGES),
-        metavar="DIR",
-        help="folder of the pages to update; '' updates none",
     )
     arguments = parser.parse_args()
     names = arguments.sides.split(",")
     if strange := [name for name in names if name not in SIDES]:
         parser.error(f"unknown side {strange[0]}; the sides are {', '.join(SIDES)}")
     doses, rounds = (SMALL, 1) if arguments.small else (Doses(), arguments.rounds)
-    now, sha = datetime.now(UTC), run.short_sha()
+    measurement = Measurement("consumer_groups", arguments)
     with started(names, doses.interval_ms) as sides:
         rows = [
             row(
@@ -314,26 +292,16 @@ def main() -> int:
         ]
         what = f"one consumer joins {doses.consumers} consumers of {doses.partitions} partitions"
         last = row(what, sides, rounds, partial(one_more, doses))
-    result: dict[str, Any] = {
-        "schema": 1,
-        "date": now.isoformat(timespec="seconds"),
-        "commit": sha,
-        "command": shlex.join(["python", "bench/macro/consumer_groups.py", *sys.argv[1:]]),
-        "machine": describe_machine(),
-        "consumer_groups": {
+    measurement.keep(
+        consumer_groups={
             "rounds": rounds,
             "polls": POLLS,
             "poll_ms": TICK_MS,
             "heartbeats": rows,
             "one_more": last,
-        },
-    }
-    arguments.results.mkdir(parents=True, exist_ok=True)
-    target = arguments.results / f"{now:%Y-%m-%d}-{sha}-consumer-groups.json"
-    target.write_text(json.dumps(result) + "\n")
-    if arguments.pages:
-        report.write(Path(arguments.pages), result)
-    print(report.render_consumer_groups(result))
+        }
+    )
+    measurement.finish()
     return 0
 
 

@@ -19,36 +19,30 @@ The result is the table of docs/measured/low-rates.md and a file of its own,
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import importlib.util
-import json
-import shlex
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from broker import OURS, THEIRS
+from measurement import Measurement, parser_of
 from setting import PROJECT
 
 from kafkacore.bench.chart import OURS_COLOUR, PEER_COLOUR
-from kafkacore.bench.machine import describe_machine
 from kafkacore.bench.options import OURS as OUR_CLIENT
 from kafkacore.bench.options import PACED_S, BenchOptions
 from kafkacore.bench.runner import run_bench
 from kafkacore.cli.report import Reporter
 from kafkacore.testing import EmbeddedBroker
 
-sys.path[:0] = [str(PROJECT / "bench"), str(PROJECT / "tests" / "support")]
+sys.path.insert(0, str(PROJECT / "tests" / "support"))
 
-import report  # noqa: E402 - beside the folder of this script
-import run  # noqa: E402
-from model.certificates import Authority  # noqa: E402
-from peers.apache_kafka import ApacheKafka, free_ports  # noqa: E402
+from model.certificates import Authority
+from peers.apache_kafka import ApacheKafka, free_ports
 
 PEER = "confluent"
 RATES = (100, 1_000, 5_000)
@@ -201,9 +195,7 @@ def draw(rows: list[dict[str, Any]], file: Path) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__, rounds=5)
     parser.add_argument(
         "--rates",
         default=",".join(map(str, RATES)),
@@ -213,26 +205,13 @@ def main() -> int:
     parser.add_argument(
         "--transports", default=",".join(TRANSPORTS), help="transports to measure (default: %(default)s)"
     )
-    parser.add_argument("--rounds", type=int, default=5, help="rounds of each client (default: 5)")
     parser.add_argument(
         "--seconds",
         type=float,
         default=7.0,
         help=f"seconds during which each client sends, at most {PACED_S:g} (default: %(default)g)",
     )
-    parser.add_argument(
-        "--small",
-        action="store_true",
-        help="use tiny inputs to check that the script runs; the figures mean nothing",
-    )
     parser.add_argument("--chart", type=Path, metavar="FILE.png", help="draw a chart; needs matplotlib")
-    parser.add_argument("--results", type=Path, default=PROJECT / "bench" / "results", metavar="DIR")
-    parser.add_argument(
-        "--pages",
-        default=str(report.PAGES),
-        metavar="DIR",
-        help="folder of the pages to update; '' updates none",
-    )
     arguments = parser.parse_args()
     sides, transports = arguments.sides.split(","), arguments.transports.split(",")
     for what, given, known in (("side", sides, SIDES), ("transport", transports, TRANSPORTS)):
@@ -246,7 +225,7 @@ def main() -> int:
     seconds, rounds = arguments.seconds, arguments.rounds
     if arguments.small:
         rates, transports, seconds, rounds = rates[-1:], transports[-1:], 0.1, 1
-    now, sha = datetime.now(UTC), run.short_sha()
+    measurement = Measurement("low_rates", arguments)
     rows, versions = [], {}
     with started(sides, transports, arguments.small) as targets:
         for target in targets:
@@ -258,22 +237,10 @@ def main() -> int:
             result = measure(target, rate, seconds, rounds)
             rows += rows_of(target, rate, result)
             versions |= result["versions"]
-    result = {
-        "schema": 1,
-        "date": now.isoformat(timespec="seconds"),
-        "commit": sha,
-        "command": shlex.join(["python", "bench/macro/low_rates.py", *sys.argv[1:]]),
-        "machine": describe_machine(),
-        "low_rates": {"rounds": rounds, "seconds": seconds, "versions": versions, "rows": rows},
-    }
-    arguments.results.mkdir(parents=True, exist_ok=True)
-    target_file = arguments.results / f"{now:%Y-%m-%d}-{sha}-low-rates.json"
-    target_file.write_text(json.dumps(result) + "\n")
+    measurement.keep(low_rates={"rounds": rounds, "seconds": seconds, "versions": versions, "rows": rows})
     if arguments.chart:
         draw(rows, arguments.chart)
-    if arguments.pages:
-        report.write(Path(arguments.pages), result)
-    print(report.render_low_rates(result))
+    measurement.finish()
     return 1 if any(row["void"] for row in rows) else 0
 
 

@@ -13,31 +13,20 @@ The result is a table of docs/measured/clients.md and a file of its own,
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
-import shlex
 import subprocess
 import sys
 import tempfile
 import time
-from datetime import UTC, datetime
 from importlib import metadata
-from pathlib import Path
 from statistics import median
 from typing import Any
 
-from setting import PROJECT
+from measurement import Measurement, parser_of
 
 from kafkacore import KafkaAdminClient
 from kafkacore.admin import NewTopic
-from kafkacore.bench.machine import describe_machine
 from kafkacore.testing import EmbeddedBroker
-
-sys.path[:0] = [str(PROJECT / "bench")]
-
-import report  # noqa: E402 - beside the folder of this script
-import run  # noqa: E402
 
 TOPIC = "startup"
 #: The start of each program. `note` prints how much time has passed, as the parent process cannot measure it.
@@ -117,42 +106,15 @@ def compare(servers: str, rounds: int) -> dict[str, Any]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rounds", type=int, default=21, help="rounds of each client (default: 21)")
-    parser.add_argument(
-        "--small",
-        action="store_true",
-        help="use one round to check that the script runs; the figures mean nothing",
-    )
-    parser.add_argument("--results", type=Path, default=PROJECT / "bench" / "results", metavar="DIR")
-    parser.add_argument(
-        "--pages",
-        default=str(report.PAGES),
-        metavar="DIR",
-        help="folder of the pages to update; '' updates none",
-    )
-    arguments = parser.parse_args()
-    now, sha = datetime.now(UTC), run.short_sha()
+    small = "use one round to check that the script runs; the figures mean nothing"
+    arguments = parser_of(__doc__, rounds=21, small=small).parse_args()
+    measurement = Measurement("startup", arguments)
     with EmbeddedBroker(flush="os") as broker:
         with KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers) as admin:
             admin.create_topics([NewTopic(TOPIC, 1, 1)])
         startup = compare(broker.bootstrap_servers, 1 if arguments.small else arguments.rounds)
-    result: dict[str, Any] = {
-        "schema": 1,
-        "date": now.isoformat(timespec="seconds"),
-        "commit": sha,
-        "command": shlex.join(["python", "bench/macro/startup.py", *sys.argv[1:]]),
-        "machine": describe_machine(),
-        "startup": startup,
-    }
-    arguments.results.mkdir(parents=True, exist_ok=True)
-    target = arguments.results / f"{now:%Y-%m-%d}-{sha}-startup.json"
-    target.write_text(json.dumps(result) + "\n")
-    if arguments.pages:
-        report.write(Path(arguments.pages), result)
-    print(report.render_startup(result))
+    measurement.keep(startup=startup)
+    measurement.finish()
     return 0
 
 

@@ -12,28 +12,21 @@ docs/measured/broker.md and a file of its own, `bench/results/<date>-<short sha>
 
 from __future__ import annotations
 
-import argparse
 import contextlib
-import json
-import shlex
 import sys
 import time
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from broker import THEIRS, Side, Sizes, in_turn, make_topic, remove_topic
+from measurement import Measurement, parser_of
 from setting import PROJECT
 
 from kafkacore import KafkaProducer
-from kafkacore.bench.machine import describe_machine
 from kafkacore.testing import EmbeddedBroker
 
-sys.path[:0] = [str(PROJECT / "bench"), str(PROJECT / "tests" / "support")]
+sys.path.insert(0, str(PROJECT / "tests" / "support"))
 
-import report  # noqa: E402 - beside the folder of this script
-import run  # noqa: E402
-from peers.apache_kafka import started_in_scratch_folder  # noqa: E402
+from peers.apache_kafka import started_in_scratch_folder
 
 PER_TRANSACTION = 1_000
 #: Sizes of a record in bytes.
@@ -78,25 +71,9 @@ def row(sides: list[Side], size: int, count: int, rounds: int) -> dict[str, Any]
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rounds", type=int, default=5, help="rounds of each side (default: 5)")
-    parser.add_argument(
-        "--small",
-        action="store_true",
-        help="use tiny inputs to check that the script runs; the figures mean nothing",
-    )
-    parser.add_argument("--results", type=Path, default=PROJECT / "bench" / "results", metavar="DIR")
-    parser.add_argument(
-        "--pages",
-        default=str(report.PAGES),
-        metavar="DIR",
-        help="folder of the pages to update; '' updates none",
-    )
-    arguments = parser.parse_args()
+    arguments = parser_of(__doc__, rounds=5).parse_args()
     count, rounds = (3, 1) if arguments.small else (200, arguments.rounds)
-    now, sha = datetime.now(UTC), run.short_sha()
+    measurement = Measurement("transactions", arguments)
     with contextlib.ExitStack() as stack:
         sides = []
         for flush in ("os", "ack"):
@@ -108,20 +85,8 @@ def main() -> int:
             make_topic(side, "warm-up", 1)
             commit(side, "warm-up", RECORD_SIZES[0], count)
         rows = [row(sides, size, count, rounds) for size in RECORD_SIZES]
-    result: dict[str, Any] = {
-        "schema": 1,
-        "date": now.isoformat(timespec="seconds"),
-        "commit": sha,
-        "command": shlex.join(["python", "bench/macro/transactions.py", *sys.argv[1:]]),
-        "machine": describe_machine(),
-        "transactions": {"rounds": rounds, "per_round": count, "rows": rows},
-    }
-    arguments.results.mkdir(parents=True, exist_ok=True)
-    target = arguments.results / f"{now:%Y-%m-%d}-{sha}-transactions.json"
-    target.write_text(json.dumps(result) + "\n")
-    if arguments.pages:
-        report.write(Path(arguments.pages), result)
-    print(report.render_transactions(result))
+    measurement.keep(transactions={"rounds": rounds, "per_round": count, "rows": rows})
+    measurement.finish()
     return 0
 
 

@@ -13,6 +13,8 @@ from peers.apache_kafka import ApacheKafka, started_in_scratch_folder
 from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
 from kafkacore.admin import KafkaAdminClient, NewTopic
 from kafkacore.broker.log import LogManager
+from kafkacore.broker.metadata.kafkas_epochs import leader_epochs
+from kafkacore.broker.storage.disk import Disk
 from kafkacore.clock import Clock
 from kafkacore.testing.embedded_broker import EmbeddedBroker
 
@@ -66,8 +68,10 @@ def node_id_of(folder: Path) -> int:
 
 
 @pytest.mark.parametrize("how", ["closed", "killed"])
-def test_folder_of_apache_kafka_is_served_with_all_its_topics_and_records(folders: Folders, how: str) -> None:
-    folder: Path = getattr(folders, how)
+def test_folder_of_apache_kafka_is_served_with_all_its_topics_and_records(
+    folders: Folders, how: str, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(getattr(folders, how), tmp_path / how)
     counts: dict[TopicPartition, int] = getattr(folders, f"in_{how}")
     metadata_log = {path.name: path.read_bytes() for path in (folder / "__cluster_metadata-0").iterdir()}
     with EmbeddedBroker(folder, node_id=node_id_of(folder)) as broker:
@@ -102,3 +106,12 @@ def test_folder_of_apache_kafka_goes_on_in_its_latest_leader_epoch(folders: Fold
         assert log.leader_epoch == epochs[-1][0]
         assert [log.epoch_at(start) for _, start in epochs] == [epoch for epoch, _ in epochs]
         assert log.end_offset_for_epoch(epochs[0][0]) == (epochs[0][0], epochs[1][1])
+
+
+@pytest.mark.parametrize("how", ["closed", "killed"])
+def test_latest_leader_epoch_is_that_of_the_metadata(folders: Folders, how: str) -> None:
+    """A broker that was closed has begun an epoch without a leader, which no record has."""
+    folder: Path = getattr(folders, how)
+    *_, epoch, _ = (folder / "flights-0" / "leader-epoch-checkpoint").read_text().split()
+    found = set(leader_epochs(folder / "__cluster_metadata-0", Disk()).values())
+    assert found == {int(epoch) + {"closed": 1, "killed": 0}[how]}
