@@ -17,16 +17,12 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import report
-
-from kafkacore.bench.machine import describe_machine
+from measurement import PROJECT, Measurement, add_results
 
 HERE = Path(__file__).resolve().parent
-PROJECT = HERE.parent
 PYTEST = (
     "-m",
     "pytest",
@@ -81,13 +77,6 @@ def run_macro(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
     return result
 
 
-def short_sha() -> str:
-    """Return the short commit hash, with a suffix if files differ from the commit."""
-    command = ["git", "describe", "--always", "--dirty=-changed", "--exclude=*", "--abbrev=8"]
-    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
-    return done.stdout.strip() or "unknown"
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -107,34 +96,17 @@ def main() -> int:
         action="store_true",
         help="use tiny inputs to check that the benchmarks run; the figures mean nothing",
     )
-    parser.add_argument("--results", type=Path, default=HERE / "results", metavar="DIR")
-    parser.add_argument(
-        "--pages",
-        default=str(report.PAGES),
-        metavar="DIR",
-        help="folder of the pages to update; '' updates none",
-    )
+    add_results(parser)
     arguments = parser.parse_args()
-    now, sha = datetime.now(UTC), short_sha()
-    result: dict[str, Any] = {
-        "schema": 1,
-        "date": now.isoformat(timespec="seconds"),
-        "commit": sha,
-        "command": shlex.join(["python", "bench/run.py", *sys.argv[1:]]),
-        "machine": describe_machine(),
-    }
+    measurement = Measurement("run.py", "", arguments)
     with tempfile.TemporaryDirectory() as folder:
         if arguments.only != "macro":
-            result["micro"] = run_micro(arguments, Path(folder))
+            measurement.keep(micro=run_micro(arguments, Path(folder)))
         if arguments.only != "micro":
-            result["macro"] = run_macro(arguments, Path(folder))
-    arguments.results.mkdir(parents=True, exist_ok=True)
-    target = arguments.results / f"{now:%Y-%m-%d}-{sha}.json"
-    target.write_text(json.dumps(result, indent=None) + "\n")
-    print(target)
-    if arguments.pages:
-        report.write(Path(arguments.pages), result)
-    return 1 if result.get("macro", {}).get("void") else 0
+            measurement.keep(macro=run_macro(arguments, Path(folder)))
+    print(measurement.path)
+    measurement.update_pages()
+    return 1 if measurement.result.get("macro", {}).get("void") else 0
 
 
 if __name__ == "__main__":

@@ -23,7 +23,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from measurement import Measurement, parser_of
 from setting import PROJECT
 
 from kafkacore.admin import KafkaAdminClient, NewTopic
@@ -33,7 +32,8 @@ from kafkacore.testing import EmbeddedBroker
 
 sys.path[:0] = [str(PROJECT / "bench"), str(PROJECT / "tests" / "support")]
 
-import report  # noqa: E402 - beside the folder of this script
+import report  # noqa: E402 - in the folder above
+from measurement import Measurement, parser_of  # noqa: E402
 from model.raw_line import Line  # noqa: E402
 from peers.apache_kafka import started_in_scratch_folder  # noqa: E402
 from peers.jars import SHORT_LIVED, java_command  # noqa: E402
@@ -322,7 +322,7 @@ def main() -> int:
     rows = arguments.rows.split(",")
     if strange := [row for row in rows if row not in ROWS]:
         parser.error(f"unknown row {strange[0]}; the rows are {', '.join(ROWS)}")
-    measurement = Measurement("broker", arguments)
+    measurement = Measurement("macro/broker.py", "-broker", arguments)
     measured: list[Any] = []
     figures = {"rounds": arguments.rounds, "sides": [OURS, THEIRS], "rows": measured, "resources": {}}
 

@@ -24,11 +24,15 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from measurement import Measurement, parser_of
+from setting import PROJECT
 
 from kafkacore import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafkacore.admin import NewTopic
 from kafkacore.testing import EmbeddedBroker
+
+sys.path.insert(0, str(PROJECT / "bench"))
+
+from measurement import Measurement, parser_of
 
 TOPIC = "lines"
 LINE_BYTES = 100
@@ -159,7 +163,7 @@ def main() -> int:
     arguments = parser.parse_args()
     if arguments.small:
         arguments.rounds, arguments.lines = 1, 1000
-    measurement = Measurement("cli", arguments)
+    measurement = Measurement("macro/cli.py", "-cli", arguments)
     with EmbeddedBroker(flush="os") as broker, tempfile.TemporaryDirectory(prefix="cli-") as folder:
         cli = compare(broker.bootstrap_servers, Path(folder), arguments.rounds, arguments.lines)
     measurement.keep(cli=cli)

@@ -29,16 +29,16 @@ from statistics import quantiles
 from typing import Any
 
 from broker import OURS, THEIRS, Side, Sizes, in_turn, make_topic, remove_topic
-from measurement import Measurement, parser_of
 from setting import PROJECT
 
 from kafkacore import KafkaConsumer, KafkaProducer
 from kafkacore.testing import EmbeddedBroker
 
-sys.path.insert(0, str(PROJECT / "tests" / "support"))
+sys.path[:0] = [str(PROJECT / "bench"), str(PROJECT / "tests" / "support")]
 
-from model.heartbeat_load import HeartbeatLoad
-from peers.apache_kafka import started_in_scratch_folder
+from measurement import Measurement, parser_of  # noqa: E402 - in the folder above
+from model.heartbeat_load import HeartbeatLoad  # noqa: E402
+from peers.apache_kafka import started_in_scratch_folder  # noqa: E402
 
 SIDES = {"embedded": OURS, "kafka": THEIRS}
 #: Time between two records of a partition, and the timeout of a poll.
@@ -279,7 +279,7 @@ def main() -> int:
     if strange := [name for name in names if name not in SIDES]:
         parser.error(f"unknown side {strange[0]}; the sides are {', '.join(SIDES)}")
     doses, rounds = (SMALL, 1) if arguments.small else (Doses(), arguments.rounds)
-    measurement = Measurement("consumer_groups", arguments)
+    measurement = Measurement("macro/consumer_groups.py", "-consumer-groups", arguments)
     with started(names, doses.interval_ms) as sides:
         rows = [
             row(

@@ -29,7 +29,6 @@ from pathlib import Path
 from typing import Any
 
 from broker import OURS, THEIRS
-from measurement import Measurement, parser_of
 from setting import PROJECT
 
 from kafkacore.bench.chart import OURS_COLOUR, PEER_COLOUR
@@ -39,10 +38,11 @@ from kafkacore.bench.runner import run_bench
 from kafkacore.cli.report import Reporter
 from kafkacore.testing import EmbeddedBroker
 
-sys.path.insert(0, str(PROJECT / "tests" / "support"))
+sys.path[:0] = [str(PROJECT / "bench"), str(PROJECT / "tests" / "support")]
 
-from model.certificates import Authority
-from peers.apache_kafka import ApacheKafka, free_ports
+from measurement import Measurement, parser_of  # noqa: E402 - in the folder above
+from model.certificates import Authority  # noqa: E402
+from peers.apache_kafka import ApacheKafka, free_ports  # noqa: E402
 
 PEER = "confluent"
 RATES = (100, 1_000, 5_000)
@@ -225,7 +225,7 @@ def main() -> int:
     seconds, rounds = arguments.seconds, arguments.rounds
     if arguments.small:
         rates, transports, seconds, rounds = rates[-1:], transports[-1:], 0.1, 1
-    measurement = Measurement("low_rates", arguments)
+    measurement = Measurement("macro/low_rates.py", "-low-rates", arguments)
     rows, versions = [], {}
     with started(sides, transports, arguments.small) as targets:
         for target in targets:

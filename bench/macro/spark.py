@@ -11,16 +11,11 @@ The result is written to a separate file, `bench/results/<date>-<short sha>-spar
 from __future__ import annotations
 
 import argparse
-import json
-import shlex
 import sys
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from setting import PROJECT, add_broker, broker
 
-from kafkacore.bench.machine import describe_machine
 from kafkacore.bench.spark.options import SparkBenchOptions
 from kafkacore.bench.spark.rows import ROWS
 from kafkacore.bench.spark.runner import run_spark_bench
@@ -28,11 +23,9 @@ from kafkacore.bench.table import tables
 from kafkacore.cli.bench import flights_as_json
 from kafkacore.cli.report import Reporter, print_table
 
-BENCH = PROJECT / "bench"
-sys.path.insert(0, str(BENCH))
+sys.path.insert(0, str(PROJECT / "bench"))
 
-import report  # noqa: E402 - beside the folder of this script
-import run  # noqa: E402
+from measurement import Measurement, add_results
 
 
 def jars() -> str:
@@ -69,25 +62,10 @@ def main() -> int:
     parser.add_argument(
         "--gigabytes", type=float, default=10.0, help="gigabytes of the row memory (default: 10)"
     )
-    parser.add_argument("--results", type=Path, default=BENCH / "results", metavar="DIR")
-    parser.add_argument(
-        "--pages",
-        default=str(report.PAGES),
-        metavar="DIR",
-        help="folder of the pages to update; '' updates none",
-    )
+    add_results(parser)
     arguments = parser.parse_args()
     small = {"records": 2_000, "rounds": 1, "memory_bytes": 10**6} if arguments.small else {}
-    now, sha = datetime.now(UTC), run.short_sha()
-    result: dict[str, Any] = {
-        "schema": 1,
-        "date": now.isoformat(timespec="seconds"),
-        "commit": sha,
-        "command": shlex.join(["python", "bench/macro/spark.py", *sys.argv[1:]]),
-        "machine": describe_machine(),
-    }
-    arguments.results.mkdir(parents=True, exist_ok=True)
-    target = arguments.results / f"{now:%Y-%m-%d}-{sha}-spark.json"
+    measurement = Measurement("macro/spark.py", "-spark", arguments)
     spark: dict[str, Any] = {}
     with broker(arguments) as where:
         for row in arguments.rows.split(","):
@@ -103,10 +81,8 @@ def main() -> int:
             }
             spark = merged(spark, run_spark_bench(SparkBenchOptions(**given | small), Reporter()))
             # Write the file after each row, so that an interrupted run keeps what it has measured.
-            target.write_text(json.dumps(result | {"spark": spark | {"broker": where.name}}) + "\n")
-    result = json.loads(target.read_text())
-    if arguments.pages:
-        report.write(Path(arguments.pages), result)
+            measurement.keep(spark=spark | {"broker": where.name})
+    measurement.update_pages()
     for title, header, rows in tables(spark):
         print(title)
         print_table(header, rows, has_sum=False)

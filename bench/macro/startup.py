@@ -22,11 +22,15 @@ from importlib import metadata
 from statistics import median
 from typing import Any
 
-from measurement import Measurement, parser_of
+from setting import PROJECT
 
 from kafkacore import KafkaAdminClient
 from kafkacore.admin import NewTopic
 from kafkacore.testing import EmbeddedBroker
+
+sys.path.insert(0, str(PROJECT / "bench"))
+
+from measurement import Measurement, parser_of
 
 TOPIC = "startup"
 #: The start of each program. `note` prints how much time has passed, as the parent process cannot measure it.
@@ -108,7 +112,7 @@ def compare(servers: str, rounds: int) -> dict[str, Any]:
 def main() -> int:
     small = "use one round to check that the script runs; the figures mean nothing"
     arguments = parser_of(__doc__, rounds=21, small=small).parse_args()
-    measurement = Measurement("startup", arguments)
+    measurement = Measurement("macro/startup.py", "-startup", arguments)
     with EmbeddedBroker(flush="os") as broker:
         with KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers) as admin:
             admin.create_topics([NewTopic(TOPIC, 1, 1)])

@@ -18,15 +18,15 @@ import time
 from typing import Any
 
 from broker import THEIRS, Side, Sizes, in_turn, make_topic, remove_topic
-from measurement import Measurement, parser_of
 from setting import PROJECT
 
 from kafkacore import KafkaProducer
 from kafkacore.testing import EmbeddedBroker
 
-sys.path.insert(0, str(PROJECT / "tests" / "support"))
+sys.path[:0] = [str(PROJECT / "bench"), str(PROJECT / "tests" / "support")]
 
-from peers.apache_kafka import started_in_scratch_folder
+from measurement import Measurement, parser_of  # noqa: E402 - in the folder above
+from peers.apache_kafka import started_in_scratch_folder  # noqa: E402
 
 PER_TRANSACTION = 1_000
 #: Sizes of a record in bytes.
@@ -73,7 +73,7 @@ def row(sides: list[Side], size: int, count: int, rounds: int) -> dict[str, Any]
 def main() -> int:
     arguments = parser_of(__doc__, rounds=5).parse_args()
     count, rounds = (3, 1) if arguments.small else (200, arguments.rounds)
-    measurement = Measurement("transactions", arguments)
+    measurement = Measurement("macro/transactions.py", "-transactions", arguments)
     with contextlib.ExitStack() as stack:
         sides = []
         for flush in ("os", "ack"):

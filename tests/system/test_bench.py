@@ -218,7 +218,7 @@ def test_assignors_are_compared_with_those_of_apache_kafka(tmp_path):
 
 def test_no_script_is_left_out():
     known = {"setting.py", "run.py", "flatness.py", "memory.py", "spark.py", "broker.py", "transactions.py"}
-    known |= {"consumer_groups.py", "assignors.py", "startup.py", "low_rates.py", "cli.py", "measurement.py"}
+    known |= {"consumer_groups.py", "assignors.py", "startup.py", "low_rates.py", "cli.py"}
     assert {path.name for path in (BENCH / "macro").glob("*.py")} == known
 
 
