@@ -33,7 +33,7 @@ def test_demo_interrupted_at_any_stage_leaves_nothing_and_completes_afterwards(
 ):
     demo = ("demo", "--dir", str(tmp_path), "--records", str(RECORDS))
     # In this order, because a later stage leaves records, and the next run does not produce any then.
-    drawn = sorted(random.Random(new_seed()).sample(range(len(STAGES)), dose(2, len(STAGES))))
+    drawn = sorted(random.Random(new_seed()).sample(range(len(STAGES)), dose(3, len(STAGES))))
     for says, number, group in map(STAGES.__getitem__, drawn):
         for _ in range(3):
             command = start(*demo)

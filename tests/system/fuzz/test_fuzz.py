@@ -23,7 +23,7 @@ from kafkacore.protocol import API_REGISTRY
 
 PROJECT = Path(__file__).resolve().parents[3]
 #: Number of inputs for all targets together. Runs under a sanitizer set fewer.
-INPUTS = int(os.environ.get("KAFKACORE_FUZZ_INPUTS", dose(150_000, 100_000_000)))
+INPUTS = int(os.environ.get("KAFKACORE_FUZZ_INPUTS", dose(300_000, 100_000_000)))
 
 
 def fuzz(*arguments: str, module: str = "fuzz") -> subprocess.CompletedProcess[str]:
