@@ -10,6 +10,7 @@ from pathlib import Path
 from uuid import UUID
 
 from fuzz.harness import Target
+from model.kafkas_metadata import begun, led_by, metadata_batch
 
 from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.config.dynamic_config import DynamicConfigs
@@ -45,7 +46,6 @@ from kafkacore.protocol.generated.metadata_records import (
     RemoveUserScramCredentialRecord,
     UserScramCredentialRecord,
 )
-from kafkacore.record import RecordBatchBuilder
 from kafkacore.structs import TopicPartition
 from kafkacore.testing import VirtualClock
 from kafkacore.testing.disk import SimulatedDisk
@@ -196,15 +196,6 @@ def read_kafkas_epochs(data: bytes) -> None:
     assert all(epoch in _INT32 for epoch in leader_epochs(FOLDER, disk).values())
 
 
-def kafkas_metadata_log() -> bytes:
-    """Return a metadata log with a partition and the loss of its leader."""
-    fields = bytes.fromhex("00000000") + UUID(int=7).bytes
-    builder = RecordBatchBuilder(1000)
-    builder.append(0, None, b"\x01\x03\x00" + fields + b"\1\1\1\1" + bytes(12) + b"\0")
-    builder.append(0, None, b"\x01\x05\x00" + fields + b"\x01\x01\x04" + b"\xff" * 4)
-    return bytes(builder.close())
-
-
 def read_metadata_record(data: bytes) -> None:
     written = encode_record(decode_record(data))
     assert encode_record(decode_record(written)) == written
@@ -306,7 +297,12 @@ def targets() -> list[Target]:
         Target("properties", read_properties_text, [_PROPERTIES], takes_memory=True),
         Target("indexes", read_indexes, indexes, head=1, takes_memory=True),
         Target("metadata-log", read_metadata_log, [metadata_log_file()], takes_memory=True),
-        Target("kafkas-epochs", read_kafkas_epochs, [kafkas_metadata_log()], takes_memory=True),
+        Target(
+            "kafkas-epochs",
+            read_kafkas_epochs,
+            [metadata_batch(begun(0, 4), led_by(0, -1))],
+            takes_memory=True,
+        ),
         Target("metadata-record", read_metadata_record, [encode_record(each) for each in metadata_records()]),
         Target(
             "end-offset-checkpoint",

@@ -45,9 +45,14 @@ _SEGMENT = re.compile(r"\d{20}\.log")
 Epochs = dict[tuple[UUID, int], int]
 
 
+def kafkas_log(data_dir: Path) -> Path:
+    """Return the folder of Apache Kafka's metadata log."""
+    return data_dir / f"{CLUSTER_METADATA}-0"
+
+
 def begin_kafkas_epochs(data_dir: Path, disk: Disk, topics: TopicCatalog) -> None:
     """Begin the leader epochs of Apache Kafka's metadata log that are newer than those of the records."""
-    for (topic_id, partition), epoch in leader_epochs(data_dir / f"{CLUSTER_METADATA}-0", disk).items():
+    for (topic_id, partition), epoch in leader_epochs(kafkas_log(data_dir), disk).items():
         name = topics.name_of(topic_id)
         topic = None if name is None else topics.get(name)
         if topic is None or not 0 <= partition < topic.partition_count:

@@ -8,12 +8,12 @@ from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.metadata.authorizer import StandardAuthorizer
 from kafkacore.broker.metadata.cluster_metadata import ClusterMetadata
 from kafkacore.broker.metadata.end_offset_checkpoint import FILE_NAME as END_OFFSET_FILE
+from kafkacore.broker.metadata.kafkas_epochs import kafkas_log
 from kafkacore.broker.metadata.metadata_log import FILE_NAME, MetadataLog
 from kafkacore.broker.purgatory.change_queue import ChangeQueue
 from kafkacore.broker.quota import Quotas
 from kafkacore.broker.storage import identity
 from kafkacore.broker.storage.disk import Disk
-from kafkacore.broker.topics.internal_topics import CLUSTER_METADATA
 from kafkacore.clock import Clock
 from kafkacore.errors import KafkaStorageError
 from kafkacore.text import shown
@@ -42,7 +42,7 @@ def load_metadata(
             f"To start without them, remove the line {identity.METADATA_KEY} from {note.path} and, if it "
             f"exists, the file {END_OFFSET_FILE}"
         )
-    kafkas = config.data_dir / f"{CLUSTER_METADATA}-0"
+    kafkas = kafkas_log(config.data_dir)
     if disk.exists(kafkas) and not disk.exists(path):
         logger.warning(
             "ACLs, users and quotas that Apache Kafka has stored in %s are not imported; create them again",

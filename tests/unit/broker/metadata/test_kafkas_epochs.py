@@ -4,50 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from uuid import UUID
 
 import pytest
 from model.broker_in_hand import broker_in_hand
+from model.kafkas_metadata import TOPIC_ID, begun, led_by, metadata_batch
 
-from kafkacore.broker.metadata.kafkas_epochs import PARTITION_CLASSES, leader_epochs
+from kafkacore.broker.metadata.kafkas_epochs import leader_epochs
 from kafkacore.broker.storage.disk import Disk
 from kafkacore.protocol.generated.metadata import MetadataRequest
-from kafkacore.protocol.generated.partition_records import PartitionChangeRecord, PartitionRecord
-from kafkacore.record import RecordBatchBuilder
-from kafkacore.wire import Writer
 
-TOPIC_ID = UUID(int=7)
 SNAPSHOT = "00000000000000000100-0000000003.checkpoint"
 SEGMENT = "00000000000000000000.log"
-TYPES = {record_class: number for number, record_class in PARTITION_CLASSES.items()}
-
-
-def begun(partition: int, epoch: int) -> bytes:
-    """Return the record of a partition with its leader epoch."""
-    return encoded(
-        PartitionRecord(partition_id=partition, topic_id=TOPIC_ID, leader=1, leader_epoch=epoch), version=2
-    )
-
-
-def led_by(partition: int, leader: int) -> bytes:
-    """Return the record of a new leader; -1 for no leader, -2 for a change of something else."""
-    change = PartitionChangeRecord(partition_id=partition, topic_id=TOPIC_ID, isr=[1], leader=leader)
-    return encoded(change, version=2)
-
-
-def encoded(record: PartitionRecord | PartitionChangeRecord, version: int) -> bytes:
-    writer = Writer()
-    for number in (1, TYPES[type(record)], version):
-        writer.write_unsigned_varint(number)
-    record.encode(writer, version)
-    return b"".join(map(bytes, writer.pieces()))
-
-
-def batch(*values: bytes, base_offset: int = 0, is_control: bool = False) -> bytes:
-    builder = RecordBatchBuilder(10_000)
-    for value in values:
-        assert builder.append(0, None, value) >= 0
-    return bytes(builder.close(base_offset=base_offset, partition_leader_epoch=1, is_control=is_control))
 
 
 @pytest.fixture
@@ -62,18 +29,21 @@ def epochs(folder: Path) -> dict[int, int]:
 
 def test_each_change_of_the_leader_begins_an_epoch(folder: Path) -> None:
     (folder / SEGMENT).write_bytes(
-        batch(begun(0, 0), begun(1, 4))
-        + batch(led_by(0, -1), led_by(1, -2), base_offset=2)
-        + batch(led_by(0, 1), base_offset=4)
+        metadata_batch(begun(0, 0), begun(1, 4))
+        + metadata_batch(led_by(0, -1), led_by(1, -2), base_offset=2)
+        + metadata_batch(led_by(0, 1), base_offset=4)
     )
     assert epochs(folder) == {0: 2, 1: 4}
 
 
 def test_records_of_the_snapshot_count_once(folder: Path) -> None:
-    (folder / "00000000000000000050-0000000003.checkpoint").write_bytes(batch(begun(0, 3), begun(9, 3)))
-    (folder / SNAPSHOT).write_bytes(batch(begun(0, 5)))
+    (folder / "00000000000000000050-0000000003.checkpoint").write_bytes(
+        metadata_batch(begun(0, 3), begun(9, 3))
+    )
+    (folder / SNAPSHOT).write_bytes(metadata_batch(begun(0, 5)))
     (folder / SEGMENT).write_bytes(
-        batch(led_by(0, -1), led_by(0, 1), base_offset=98) + batch(led_by(0, -1), base_offset=100)
+        metadata_batch(led_by(0, -1), led_by(0, 1), base_offset=98)
+        + metadata_batch(led_by(0, -1), base_offset=100)
     )
     assert epochs(folder) == {0: 6}
 
@@ -81,7 +51,8 @@ def test_records_of_the_snapshot_count_once(folder: Path) -> None:
 def test_records_about_other_things_are_skipped(folder: Path) -> None:
     other = b"\x01\x02\x00what only Kafka can read"
     (folder / SEGMENT).write_bytes(
-        batch(b"\0\0\0\0", is_control=True) + batch(begun(0, 1), other, led_by(0, -1), base_offset=1)
+        metadata_batch(b"\0\0\0\0", is_control=True)
+        + metadata_batch(begun(0, 1), other, led_by(0, -1), base_offset=1)
     )
     (folder / "00000000000000000000.index").write_bytes(b"damaged")
     assert epochs(folder) == {0: 2}
@@ -91,23 +62,25 @@ def test_records_about_other_things_are_skipped(folder: Path) -> None:
     "damage",
     [
         b"\0" * 80,
-        batch(b"\x01\x05\x09", base_offset=2),
-        batch(b"\x01\x05\x02", base_offset=2),
-        batch(b"\x02\x05\x02", base_offset=2),
-        batch(b"", base_offset=2),
-        batch(begun(1, 2**31 - 1), led_by(1, -1), base_offset=2),
+        metadata_batch(b"\x01\x05\x09", base_offset=2),
+        metadata_batch(b"\x01\x05\x02", base_offset=2),
+        metadata_batch(b"\x02\x05\x02", base_offset=2),
+        metadata_batch(b"", base_offset=2),
+        metadata_batch(begun(1, 2**31 - 1), led_by(1, -1), base_offset=2),
     ],
 )
 def test_damage_leaves_what_was_before_and_says_so(
     folder: Path, caplog: pytest.LogCaptureFixture, damage: bytes
 ) -> None:
-    (folder / SEGMENT).write_bytes(batch(begun(0, 1), led_by(0, -1)) + damage)
+    (folder / SEGMENT).write_bytes(metadata_batch(begun(0, 1), led_by(0, -1)) + damage)
     assert epochs(folder)[0] == 2
     assert "restart them" in caplog.text
 
 
 def test_a_batch_that_is_not_complete_was_never_told(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    (folder / SEGMENT).write_bytes(batch(begun(0, 1)) + batch(led_by(0, -1), base_offset=1)[:-1])
+    (folder / SEGMENT).write_bytes(
+        metadata_batch(begun(0, 1)) + metadata_batch(led_by(0, -1), base_offset=1)[:-1]
+    )
     assert epochs(folder) == {0: 1}
     assert not caplog.text
 
@@ -129,7 +102,7 @@ def kafkas(tmp_path: Path) -> Iterator[Path]:
     (log := tmp_path / "__cluster_metadata-0").mkdir()
     changes = [begun(0, 0), begun(1, 0), led_by(0, -1), led_by(0, 1), led_by(0, -1)]
     changes += [begun(2, 9), begun(-1, 9)]
-    (log / SEGMENT).write_bytes(batch(*changes))
+    (log / SEGMENT).write_bytes(metadata_batch(*changes))
     return tmp_path
 
 
