@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from kafkacore.structs import TopicPartition as TopicPartition
     from kafkacore.structs import TopicPartitionReplica as TopicPartitionReplica
 
+    __version__: str
+
 # Public name → module. A name is imported on first use, so that a program loads only what it uses.
 _MODULE_OF = {
     "ConsumerGroupMetadata": "kafkacore.structs",
@@ -75,6 +77,8 @@ logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return import_module("kafkacore.installed_version").installed_version()
     module_name = _MODULE_OF.get(name)
     if module_name is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -91,4 +95,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULE_OF})
+    return sorted({*globals(), *_MODULE_OF, "__version__"})

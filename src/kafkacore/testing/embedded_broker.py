@@ -40,6 +40,10 @@ class EmbeddedBroker:
             self._folder.remove()
             raise
 
+    def __repr__(self) -> str:
+        state = "running" if self.is_running else "not running"
+        return f"<{type(self).__name__} {state} data_dir={str(self.data_dir)!r}>"
+
     # ---- Addresses and state --------------------------------------------------------------------------
 
     @property

@@ -42,6 +42,8 @@ def test_temporary_folder_goes_with_the_block_and_stays_over_restarts() -> None:
 def test_folder_that_was_given_is_kept(tmp_path: Path) -> None:
     with EmbeddedBroker(tmp_path / "data") as broker:
         assert broker.is_running
+        assert repr(broker) == f"<EmbeddedBroker running data_dir={str(tmp_path / 'data')!r}>"
+    assert repr(broker) == f"<EmbeddedBroker not running data_dir={str(tmp_path / 'data')!r}>"
     assert (tmp_path / "data" / "broker.log").exists()
 
 
