@@ -33,7 +33,7 @@ async def run(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) ->
     while not call.dead:
         try:
             value = await outcome
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - raised in the code that waits
             outcome = call.throw(error)
         else:
             outcome = call.switch(value)
