@@ -6,7 +6,7 @@ from kafkacore.client.bootstrap import bootstrap_client
 from kafkacore.client.cluster import Cluster, PartitionMetadata
 from kafkacore.client.metadata import Metadata
 from kafkacore.client.native_heartbeats import HeartbeatMessage, new_native_heartbeat
-from kafkacore.client.network_client import NetworkClient
+from kafkacore.client.network_client import EventWait, NetworkClient
 from kafkacore.client.requests import ClientResponse
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "ClientRequest",
     "ClientResponse",
     "Cluster",
+    "EventWait",
     "HeartbeatMessage",
     "Metadata",
     "NetworkClient",

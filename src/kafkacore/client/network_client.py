@@ -10,7 +10,7 @@ import logging
 import math
 from collections import deque
 from collections.abc import Callable, MutableSequence
-from typing import Any
+from typing import Any, Protocol
 
 from kafkacore.client import response_handling
 from kafkacore.client._client_request import ClientRequest
@@ -38,6 +38,16 @@ logger = logging.getLogger(__name__)
 def _unresolved(host: str, port: int) -> list[str]:
     """Return the host name unchanged, because the proxy resolves it."""
     return [host]
+
+
+class EventWait(Protocol):
+    """Polls a selector without blocking the thread."""
+
+    def poll(self, timeout_ms: float, return_on_completed_sends: bool = True) -> None:
+        """Do what ``Selector.poll`` does."""
+
+    def close(self) -> None:
+        """Stop watching the selector, which is about to be closed."""
 
 
 class NetworkClient:
@@ -138,6 +148,9 @@ class NetworkClient:
         #: The selector's ``completed_receives`` that were handled last. If the selector now has others, its
         #: results are still to be handled: the caller of wait() left them, or Ctrl-C interrupted poll().
         self.handled_receives: object = selector.completed_receives
+        #: Object that waits for the events of the selector in another way than by blocking the thread;
+        #: ``None`` to block. ``kafkacore.aio`` sets it.
+        self.event_wait: EventWait | None = None
         self._is_handling = False
         self._is_closed = False
 
@@ -481,8 +494,13 @@ class NetworkClient:
             return False
         metadata_ms = self.updater.maybe_update(now_ms)
         timeout_ms = min(timeout_ms, metadata_ms, self._next_deadline_ms(now_ms))
-        self.selector.poll(timeout_ms, self.in_flight.needs_completed_sends(has_unsent=has_unsent))
-        return True
+        needs_sends = self.in_flight.needs_completed_sends(has_unsent=has_unsent)
+        if self.event_wait is None:
+            self.selector.poll(timeout_ms, needs_sends)
+            return True
+        self.event_wait.poll(timeout_ms, needs_sends)
+        # Other code may have polled this client during the wait, and handled the results.
+        return self._has_unhandled_results()
 
     def _has_unhandled_results(self) -> bool:
         """Return whether the last selector poll has results that have not been handled.
@@ -652,6 +670,8 @@ class NetworkClient:
             try:
                 self.metadata.close()
             finally:
+                if self.event_wait is not None:
+                    self.event_wait.close()
                 self.selector.close_all()
             if self._builder is not None:
                 self._builder.close()

@@ -24,6 +24,7 @@ cdef extern from "poller_impl.h" nogil:
     int kc_has_epoll()
     kc_poller *kc_poller_new(int use_epoll)
     void kc_poller_free(kc_poller *poller)
+    int kc_poller_fd(const kc_poller *poller)
     int kc_poller_set(kc_poller *poller, int fd, int old_interest, int interest)
     int kc_poller_wait(kc_poller *poller, int timeout_ms, kc_event *events, int capacity)
     int kc_watch_forks()

@@ -85,6 +85,11 @@ cdef class Poller:
     def backend(self):
         return "epoll" if self.is_epoll else "poll"
 
+    @property
+    def fd(self):
+        """Descriptor of epoll, which is readable while events are pending; -1 with poll(2), or if closed."""
+        return -1 if self.handle == NULL else kc_poller_fd(self.handle)
+
     def close(self):
         """Close the poller's own descriptors. Further calls have no effect."""
         self.check_not_waiting()

@@ -228,3 +228,20 @@ class Selector:
         IllegalStateError
             If the method is called in a forked child or after :meth:`close_all`.
         """
+    def poll_events(self, timeout_ms: float, return_on_completed_sends: bool = True) -> float:
+        """Do what :meth:`poll` does without waiting, for a caller that itself waits for events.
+
+        The caller waits until ``poller.fd`` is readable, and then calls this method again. An event loop can
+        watch this descriptor.
+
+        Parameters
+        ----------
+        timeout_ms, return_on_completed_sends:
+            See :meth:`poll`.
+
+        Returns
+        -------
+        float
+            Maximum milliseconds until the next call, at most ``timeout_ms``. Negative if a poll would return
+            now, because it has something to report or because of :meth:`wakeup`.
+        """

@@ -395,6 +395,28 @@ cdef class Selector:
             raise cause
         self.is_interrupted = False
 
+    def poll_events(self, double timeout_ms, bint return_on_completed_sends=True):
+        """Do what :meth:`poll` does without waiting, for a caller that itself waits for events.
+
+        The caller waits until ``poller.fd`` is readable, and then calls this method again. An event loop can
+        watch this descriptor.
+
+        Parameters
+        ----------
+        timeout_ms, return_on_completed_sends:
+            See :meth:`poll`.
+
+        Returns
+        -------
+        float
+            Maximum milliseconds until the next call, at most ``timeout_ms``. Negative if a poll would return
+            now, because it has something to report or because of :meth:`wakeup`.
+        """
+        self.poll(0, return_on_completed_sends)
+        if self.poller.was_cut_short or self.has_results():
+            return -1.0
+        return self.listeners.wait_ms(self.wait_ms(timeout_ms))
+
     # ---- Steps of a poll ----------------------------------------------------------------------------------
 
     cdef int clear(self) except -1:

@@ -75,6 +75,8 @@ void kc_poller_free(kc_poller *poller) {
     free(poller);
 }
 
+int kc_poller_fd(const kc_poller *poller) { return poller->epoll_fd; }
+
 /* ---- poll(2) --------------------------------------------------------------------------------------------- */
 
 static int reserve(kc_poller *poller, int fd) {

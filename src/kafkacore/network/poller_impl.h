@@ -18,6 +18,8 @@ int kc_has_epoll(void);
 /* Returns NULL and sets errno if there is no memory or no descriptor left. */
 kc_poller *kc_poller_new(int use_epoll);
 void kc_poller_free(kc_poller *poller);
+/* Returns epoll's descriptor, or -1 with poll(2). */
+int kc_poller_fd(const kc_poller *poller);
 /* Change the watched events, each a combination of KC_READ and KC_WRITE; 0 if `fd` is not watched. */
 int kc_poller_set(kc_poller *poller, int fd, int old_interest, int interest);
 /* A negative timeout_ms means no time-out. */

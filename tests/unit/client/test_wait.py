@@ -63,3 +63,32 @@ def test_results_that_the_caller_has_handled_are_not_handled_again(mock: MockCli
     mock.client.poll(0, now(mock))
     assert responses == []
     assert mock.client.in_flight_request_count() == 0
+
+
+class OtherPoll:
+    """An ``event_wait`` during whose wait other code polls the client."""
+
+    def __init__(self, mock: MockClient) -> None:
+        self._mock = mock
+        self._is_waiting = self.is_closed = False
+
+    def poll(self, timeout_ms: float, return_on_completed_sends: bool = True) -> None:
+        self._mock.selector.poll(0, return_on_completed_sends)
+        if timeout_ms > 0 and not self._is_waiting:
+            self._is_waiting = True
+            self._mock.client.poll(0, now(self._mock))
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+def test_results_that_other_code_handled_during_the_wait_are_not_handled_again(mock: MockClient) -> None:
+    responses = mock.send(0, ListOffsetsRequest())
+    mock.poll()
+    mock.client.event_wait = event_wait = OtherPoll(mock)
+    mock.respond(ListOffsetsResponse(throttle_time_ms=0))
+    assert not mock.client.wait(100, now(mock))
+    mock.client.poll(0, now(mock))
+    assert len(responses) == 1
+    mock.client.close()
+    assert event_wait.is_closed
