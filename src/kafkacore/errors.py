@@ -73,6 +73,14 @@ class IllegalStateError(KafkaError):
     """
 
 
+class ConsumerStoppedError(IllegalStateError):
+    """``stop()`` was called on an asynchronous consumer, which ends its calls that wait for records."""
+
+
+class IllegalOperation(IllegalStateError):
+    """A method of an asynchronous client needs a setting that is missing, such as ``group_id``."""
+
+
 class KafkaConfigurationError(KafkaError):
     """A setting is unknown or has an invalid value.
 

@@ -1,1 +1,5 @@
 """Clients for asyncio, with aiokafka's API."""
+
+from kafkacore.aio._consumer import AIOKafkaConsumer
+
+__all__ = ["AIOKafkaConsumer"]

@@ -42,6 +42,8 @@ class LoopWait:
         #: Future of the code that waits. Its result is whether the selector has something to report.
         self._waiter: asyncio.Future[bool] | None = None
         self._return_on_completed_sends = True
+        #: Number of waits in which other tasks could run.
+        self.waits = 0
 
     def poll(self, timeout_ms: float, return_on_completed_sends: bool = True) -> None:
         """Do what ``Selector.poll`` does, except that other tasks of the event loop run during the wait.
@@ -63,6 +65,7 @@ class LoopWait:
         assert self._waiter is None, "another call waits"
         if self._is_closed:
             return True
+        self.waits += 1
         if wait_ms <= 0:
             # The selector has read part of a frame and can continue at once. Let other tasks run first.
             _greenlets.wait(asyncio.sleep(0))

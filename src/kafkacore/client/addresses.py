@@ -115,8 +115,13 @@ def resolve_host(host: str, port: int) -> list[str]:
     OSError
         The name cannot be resolved.
     """
+    return resolve_host_by(socket.getaddrinfo, host, port)
+
+
+def resolve_host_by(getaddrinfo: Callable[..., Any], host: str, port: int) -> list[str]:
+    """Do what :func:`resolve_host` does, with a function like ``socket.getaddrinfo``."""
     try:
-        found = socket.getaddrinfo(lookup_name(host), port, type=socket.SOCK_STREAM)
+        found = getaddrinfo(lookup_name(host), port, type=socket.SOCK_STREAM)
     except ValueError as error:
         # Python raises ValueError for an invalid name, such as a name with an empty label or a NUL, but
         # callers expect OSError.

@@ -88,7 +88,7 @@ class ClusterConnectionStates:
     ) -> None:
         self._reconnect_backoff = reconnect_backoff
         self._setup_timeout = setup_timeout
-        self._resolver = resolver
+        self.resolver = resolver
         self._nodes: dict[int, NodeConnection] = {}
         #: Nodes whose connections are being established. The set makes it cheap to check the timeouts of
         #: these connections.
@@ -124,7 +124,7 @@ class ClusterConnectionStates:
         """
         node = self._nodes[node_id]
         if not node.addresses:
-            node.addresses = self._resolver(node.host, node.port)
+            node.addresses = self.resolver(node.host, node.port)
             # Do not start with the address that was used last: its host may be down.
             is_last_again = len(node.addresses) > 1 and node.addresses[0] == node.last_address
             node.address_index = 1 if is_last_again else 0

@@ -337,7 +337,9 @@ class ConsumerNetworkClient:
             return False
         try:
             now_ms = self.clock.monotonic_ms()
-            return self.client.wait(min(timeout_ms, MAX_POLL_TIMEOUT_MS), now_ms, has_unsent=False)
+            is_ready = self.client.wait(min(timeout_ms, MAX_POLL_TIMEOUT_MS), now_ms, has_unsent=False)
+            # After a wakeup, the state of the consumer may have changed during the wait.
+            return is_ready and not self._wakeup
         except Exception:
             raise
         except BaseException:
@@ -372,6 +374,11 @@ class ConsumerNetworkClient:
         """
         self._is_closing = True
         self.wakeup()
+
+    def cancel_wakeup(self) -> None:
+        """Undo :meth:`wakeup` if no call has raised its error yet, except while the consumer is closing."""
+        if not self._is_closing:
+            self._wakeup = False
 
     def cancel_close(self) -> None:
         """Undo :meth:`begin_close`, because the running call has not ended in time."""

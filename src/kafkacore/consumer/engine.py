@@ -241,6 +241,39 @@ class ConsumerEngine:
         if new and listener is not None:
             call_listener(listener, "on_partitions_assigned", new)
 
+    # ---- Without reading ---------------------------------------------------------------------------------
+    def join(self, timer: Timer) -> bool:
+        """Wait until the group has assigned the partitions; return ``False`` if the time is up first.
+
+        Without a group, assign the partitions of the subscribed topics.
+        """
+        if self.membership is None:
+            self._follow_metadata()
+            return True
+        while not self.membership.poll():
+            if timer.expired:
+                return False
+            wait_ms = min(self._wait_ms(timer), self.config["retry_backoff_ms"])
+            self.client.poll(Timer(self.clock, wait_ms))
+        return True
+
+    def find_positions(self, timer: Timer) -> bool:
+        """Wait until all partitions have a position; return ``False`` if the time is up first.
+
+        Raises
+        ------
+        NoOffsetForPartitionError
+            If a partition has no committed offset, and ``auto_offset_reset`` is ``none``.
+        """
+        while not self._find_positions():
+            if timer.expired:
+                return False
+            self.client.poll(
+                Timer(self.clock, min(timer.remaining_ms, self.config["retry_backoff_ms"])),
+                lambda: not self.subscriptions.has_all_fetch_positions(),
+            )
+        return True
+
     # ---- Reading -----------------------------------------------------------------------------------------
     def poll(
         self,

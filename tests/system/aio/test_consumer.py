@@ -1,0 +1,504 @@
+"""AIOKafkaConsumer with our broker, on asyncio and uvloop."""
+
+import asyncio
+import contextlib
+import gc
+import itertools
+import threading
+import time
+
+import pytest
+
+from kafkacore import TopicPartition
+from kafkacore.admin import KafkaAdminClient, NewTopic
+from kafkacore.aio import AIOKafkaConsumer
+from kafkacore.errors import (
+    ConsumerStoppedError,
+    IllegalOperation,
+    IllegalStateError,
+    NoOffsetForPartitionError,
+    WakeupError,
+)
+from kafkacore.testing import EmbeddedBroker
+
+
+async def started(consumer):
+    await consumer.start()
+    return consumer
+
+
+def drop(held):
+    """Drop the last references to the objects in a list."""
+    held.clear()
+    gc.collect()
+
+
+async def until(condition):
+    while not condition():
+        await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+def create(our_broker):
+    """Return a function that creates a topic with several partitions."""
+
+    def create(topic, partitions):
+        with KafkaAdminClient(bootstrap_servers=our_broker.bootstrap_servers) as admin:
+            admin.create_topics([NewTopic(topic, partitions, 1)])
+
+    return create
+
+
+# ---- Reading -----------------------------------------------------------------------------------------------
+def test_iteration_returns_all_records_in_order(run, topic, produce, new_consumer):
+    produce(topic, range(1200))
+
+    async def main():
+        values = []
+        async with new_consumer(topic) as consumer:
+            async for record in consumer:
+                values.append(int(record.value))
+                assert await consumer.position(TopicPartition(topic, 0)) == len(values)
+                if len(values) == 1200:
+                    break
+        assert values == list(range(1200))
+
+    run(main())
+
+
+def test_getmany_returns_records_by_partition(run, topic, create, produce, new_consumer):
+    create(topic, 2)
+    produce(topic, range(10), partition=0)
+    produce(topic, range(10, 15), partition=1)
+
+    async def main():
+        async with new_consumer(topic) as consumer:
+            found = {0: [], 1: []}
+            while sum(map(len, found.values())) < 15:
+                for tp, records in (await consumer.getmany(timeout_ms=100, max_records=4)).items():
+                    found[tp.partition] += [int(record.value) for record in records]
+            assert found == {0: list(range(10)), 1: list(range(10, 15))}
+            assert await consumer.getmany() == {}
+
+    run(main())
+
+
+def test_getone_and_getmany_read_only_the_given_partitions(run, topic, create, produce, new_consumer):
+    create(topic, 2)
+    produce(topic, range(5), partition=0)
+    produce(topic, range(10, 15), partition=1)
+    first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
+
+    async def main():
+        async with new_consumer(topic) as consumer:
+            assert (await consumer.getone(second)).value == b"10"
+            assert (await consumer.getone(first)).value == b"0"
+            assert consumer.paused() == set()
+            found = {}
+            while len(found.get(second, ())) < 4:
+                found = await consumer.getmany(second, timeout_ms=1000)
+                assert found.keys() == {second}
+            assert (await consumer.getone()).partition == 0
+            # Two tasks wait for different partitions at the same time.
+            for _ in range(3):
+                await consumer.getone(first)
+            waiting = (
+                asyncio.create_task(consumer.getone(second)),
+                asyncio.create_task(consumer.getone(first)),
+            )
+            await asyncio.sleep(0.2)
+            await asyncio.to_thread(produce, topic, [5], 0)
+            assert (await waiting[1]).value == b"5"
+            await asyncio.to_thread(produce, topic, [15], 1)
+            assert (await waiting[0]).value == b"15"
+
+    run(main())
+
+
+def test_records_read_for_getone_are_returned_by_getmany(run, topic, produce, new_consumer):
+    produce(topic, range(5))
+
+    async def main():
+        async with new_consumer(topic) as consumer:
+            assert (await consumer.getone()).value == b"0"
+            found = await consumer.getmany(timeout_ms=1000)
+            assert [record.value for record in found[TopicPartition(topic, 0)]] == [b"1", b"2", b"3", b"4"]
+
+    run(main())
+
+
+def test_poll_arrow_returns_columns(run, topic, produce, new_consumer):
+    produce(topic, range(5))
+
+    async def main():
+        async with new_consumer(topic) as consumer:
+            found = await consumer.poll_arrow(timeout_ms=10_000, columns=["value"])
+            assert len(found[TopicPartition(topic, 0)]) == 5
+
+    run(main())
+
+
+def test_tasks_share_the_records(run, topic, produce, new_consumer):
+    produce(topic, range(100))
+
+    async def main():
+        async with new_consumer(topic) as consumer:
+
+            async def read():
+                return [int((await consumer.getone()).value) for _ in range(20)]
+
+            found = await asyncio.gather(*(read() for _ in range(5)))
+            assert sorted(itertools.chain(*found)) == list(range(100))
+
+    run(main())
+
+
+# ---- Several operations at a time --------------------------------------------------------------------------
+def test_commit_while_another_task_waits_in_getone(run, topic, produce, new_consumer):
+    produce(topic, range(3))
+    tp = TopicPartition(topic, 0)
+
+    async def main():
+        async with new_consumer(topic, group_id=topic, enable_auto_commit=False) as consumer:
+            for _ in range(3):
+                await consumer.getone()
+            waiting = asyncio.create_task(consumer.getone())
+            for offset in range(3):
+                await asyncio.sleep(0.01)
+                await consumer.commit({tp: offset})
+                assert await consumer.committed(tp) == offset
+            await consumer.commit({tp: (1, "here")})
+            await consumer.commit()
+            assert await consumer.committed(tp) == 3
+            assert not waiting.done()
+            await asyncio.to_thread(produce, topic, [3])
+            assert (await waiting).value == b"3"
+
+    run(main())
+
+
+def test_seek_while_another_task_waits_in_getone(run, topic, produce, new_consumer):
+    produce(topic, range(3))
+    tp = TopicPartition(topic, 0)
+
+    async def main():
+        async with new_consumer(topic) as consumer:
+            await consumer.seek_to_end()
+            waiting = asyncio.create_task(consumer.getone())
+            await asyncio.sleep(0.05)
+            consumer.seek(tp, 1)
+            assert (await waiting).value == b"1"
+            consumer.pause(tp)
+            assert await consumer.getmany(timeout_ms=50) == {}
+            consumer.resume(tp)
+            assert (await consumer.getone()).value == b"2"
+
+    run(main())
+
+
+def test_wakeup_ends_one_call(run, topic, produce, new_consumer):
+    produce(topic, range(1))
+
+    async def main():
+        async with new_consumer(topic) as consumer:
+            await consumer.getone()
+            waiting = asyncio.create_task(consumer.getone())
+            await asyncio.sleep(0.05)
+            consumer.wakeup()
+            with pytest.raises(WakeupError):
+                await waiting
+            assert await consumer.getmany() == {}
+
+    run(main())
+
+
+def test_stop_ends_waiting_calls(run, topic, produce, new_consumer):
+    produce(topic, range(1))
+
+    async def main():
+        consumer = await started(new_consumer(topic))
+
+        async def iterate():
+            return [record.value async for record in consumer]
+
+        iterating = asyncio.create_task(iterate())
+        waiting = asyncio.create_task(consumer.getone())
+        await asyncio.sleep(0.2)
+        await consumer.stop()
+        await consumer.stop()
+        values = await iterating
+        with contextlib.suppress(ConsumerStoppedError):
+            values.append((await waiting).value)
+        assert values == [b"0"]
+        for call in (consumer.getone, consumer.getmany):
+            with pytest.raises(ConsumerStoppedError):
+                await call()
+
+    run(main())
+
+
+# ---- Positions ---------------------------------------------------------------------------------------------
+def test_positions_and_offsets(run, topic, produce, new_consumer):
+    produce(topic, range(10))
+    tp = TopicPartition(topic, 0)
+
+    async def main():
+        async with new_consumer(group_id=topic) as consumer:
+            consumer.assign([tp])
+            assert consumer.assignment() == {tp}
+            assert consumer.highwater(tp) is consumer.last_poll_timestamp(tp) is None
+            assert await consumer.seek_to_end(tp)
+            assert await consumer.position(tp) == 10
+            assert await consumer.seek_to_beginning()
+            assert await consumer.position(tp) == 0
+            assert await consumer.seek_to_committed() == {tp: None}
+            await consumer.commit({tp: 4})
+            assert await consumer.seek_to_committed(tp) == {tp: 4}
+            assert (await consumer.getone()).offset == 4
+            assert consumer.highwater(tp) == consumer.last_stable_offset(tp) == 10
+            assert abs(consumer.last_poll_timestamp(tp) - time.time() * 1000) < 60_000
+            assert await consumer.beginning_offsets([tp]) == {tp: 0}
+            assert await consumer.end_offsets([tp]) == {tp: 10}
+            assert (await consumer.offsets_for_times({tp: 0}))[tp].offset == 0
+            assert topic in await consumer.topics()
+            assert consumer.partitions_for_topic(topic) == {0}
+            assert consumer.partitions_for_topic("missing") is None
+
+    run(main())
+
+
+def test_errors_are_those_of_aiokafka(run, topic, produce, new_consumer):
+    produce(topic, range(1))
+    tp = TopicPartition(topic, 0)
+
+    async def main():
+        consumer = new_consumer(auto_offset_reset="none")
+        with pytest.raises(IllegalStateError, match="start"):
+            await consumer.getone()
+        async with consumer:
+            for call in (consumer.commit(), consumer.committed(tp), consumer.seek_to_committed()):
+                with pytest.raises(IllegalOperation):
+                    await call
+            for call in (consumer.position, consumer.seek_to_end, consumer.seek_to_beginning):
+                with pytest.raises(IllegalStateError):
+                    await call(tp)
+            with pytest.raises(IllegalStateError):
+                consumer.seek(tp, 0)
+            for arguments in ({}, {"topics": ["a"], "pattern": "b"}, {"topics": "a"}):
+                with pytest.raises(TypeError):
+                    consumer.subscribe(**arguments)
+            with pytest.raises(ValueError, match="valid pattern"):
+                consumer.subscribe(pattern="(")
+            consumer.assign([tp])
+            with pytest.raises(NoOffsetForPartitionError):
+                await consumer.getone()
+            with pytest.raises(IllegalStateError, match="twice"):
+                await consumer.start()
+
+    run(main())
+
+
+def test_position_at_the_end_is_that_of_the_start(run, topic, produce, new_consumer):
+    """A record that is produced after start() or assign() is read, as with aiokafka."""
+    produce(topic, range(3))
+    tp = TopicPartition(topic, 0)
+
+    async def main():
+        async with new_consumer(topic, auto_offset_reset="latest") as consumer:
+            await asyncio.to_thread(produce, topic, [3])
+            assert (await consumer.getone()).value == b"3"
+        async with new_consumer(auto_offset_reset="latest") as consumer:
+            consumer.assign([tp])
+            await until(lambda: consumer._engine.subscriptions.has_all_fetch_positions())
+            await asyncio.to_thread(produce, topic, [4])
+            assert (await consumer.getone()).value == b"4"
+
+    run(main())
+
+
+# ---- Groups ------------------------------------------------------------------------------------------------
+class Listener:
+    """A listener whose methods are coroutines and use the consumer."""
+
+    def __init__(self, consumer):
+        self.consumer = consumer
+        self.events = []
+
+    async def on_partitions_revoked(self, revoked):
+        if revoked:
+            await self.consumer.commit()
+            await asyncio.sleep(0.01)
+        self.events.append(("revoked", len(revoked)))
+
+    async def on_partitions_assigned(self, assigned):
+        for tp in assigned:
+            assert await self.consumer.position(tp) >= 0
+        with pytest.raises(IllegalStateError, match=r"listener|stopped"):
+            await self.consumer.getone()
+        self.events.append(("assigned", len(assigned)))
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_group_of_two_rebalances(run, topic, create, produce, new_consumer, protocol):
+    create(topic, 4)
+    for partition in range(4):
+        produce(topic, range(100 * partition, 100 * partition + 100), partition)
+
+    async def main():
+        settings = {"group_id": topic, "enable_auto_commit": False, "group_protocol": protocol}
+        if protocol == "classic":
+            settings["heartbeat_interval_ms"] = 50
+        seen = []
+
+        async def read(consumer):
+            async for record in consumer:
+                seen.append(int(record.value))
+                await asyncio.sleep(0)
+
+        first, second = new_consumer(**settings), new_consumer(**settings)
+        listeners = Listener(first), Listener(second)
+        first.subscribe([topic], listener=listeners[0])
+        second.subscribe([topic], listener=listeners[1])
+        await first.start()
+        await until(lambda: len(first.assignment()) == 4)
+        readers = [asyncio.create_task(read(first))]
+        await until(lambda: len(seen) > 150)
+        await second.start()
+        readers.append(asyncio.create_task(read(second)))
+        await until(lambda: len(first.assignment()) == len(second.assignment()) == 2)
+        await until(lambda: len(set(seen)) == 400)
+        assert listeners[0].events[0] == ("assigned", 4)
+        assert ("revoked", 4 if protocol == "classic" else 2) in listeners[0].events
+        assert ("assigned", 2) in listeners[1].events
+        await first.stop()
+        await until(lambda: len(second.assignment()) == 4)
+        await second.stop()
+        await asyncio.gather(*readers)
+        # Each revocation committed the positions, so no record was read twice.
+        assert sorted(seen) == list(range(400))
+
+    run(main())
+
+
+def test_member_stays_in_its_group_between_calls(run, topic):
+    """Heartbeats are sent while no call runs, and while the loop is blocked."""
+
+    async def main(broker):
+        consumer = AIOKafkaConsumer(
+            topic,
+            bootstrap_servers=broker.bootstrap_servers,
+            group_id=topic,
+            session_timeout_ms=1000,
+            heartbeat_interval_ms=100,
+        )
+        async with consumer:
+            before = consumer.group_metadata()
+            assert before.generation_id > 0
+            await asyncio.sleep(2.0)
+            time.sleep(2.0)
+            await consumer.getmany(timeout_ms=100)
+            await consumer.commit({TopicPartition(topic, 0): 0})
+            assert consumer.group_metadata() == before
+
+    with EmbeddedBroker(group_initial_rebalance_delay_ms=0, group_min_session_timeout_ms=500) as broker:
+        run(main(broker))
+
+
+def test_background_leaves_the_group_after_max_poll_interval(run, topic, produce, new_consumer):
+    produce(topic, range(2))
+
+    async def main():
+        settings = {"group_id": topic, "max_poll_interval_ms": 300, "heartbeat_interval_ms": 50}
+        async with new_consumer(topic, **settings) as consumer:
+            await consumer.getone()
+            await until(lambda: consumer.group_metadata().generation_id < 0)
+            assert (await consumer.getone()).value == b"1"
+
+    run(main())
+
+
+def test_hold_keeps_the_member_in_a_rebalancing_group(run, topic, create, produce, new_consumer):
+    create(topic, 2)
+    produce(topic, range(2))
+
+    async def main():
+        settings = {"group_id": topic, "max_poll_interval_ms": 2000, "heartbeat_interval_ms": 50}
+        async with new_consumer(topic, **settings) as first:
+            await first.getone()
+            with first.hold() as held:
+                async with new_consumer(topic, **settings) as second:
+                    await until(lambda: len(first.assignment()) == len(second.assignment()) == 1)
+                assert len(held.revoked) <= 1
+
+    run(main())
+
+
+# ---- Resources ---------------------------------------------------------------------------------------------
+def test_ten_consumers_start_no_thread(run, topic, produce, new_consumer):
+    produce(topic, range(1))
+
+    async def main():
+        before = threading.active_count()
+        consumers = [new_consumer(topic, group_id=f"{topic}-{number}") for number in range(10)]
+        await asyncio.gather(*(consumer.start() for consumer in consumers))
+        for record in await asyncio.gather(*(consumer.getone() for consumer in consumers)):
+            assert record.value == b"0"
+        assert threading.active_count() == before
+        await asyncio.gather(*(consumer.stop() for consumer in consumers))
+
+    run(main())
+
+
+def test_unclosed_consumer_warns_once(run, topic, produce, new_consumer):
+    produce(topic, range(1))
+
+    async def main():
+        consumer = await started(new_consumer(topic, group_id=topic))
+        await consumer.getone()
+        held = [consumer]
+        del consumer
+        with pytest.warns(ResourceWarning, match="unclosed <AIOKafkaConsumer") as caught:
+            drop(held)
+        assert len(caught) == 1
+
+    run(main())
+
+
+def test_loop_ends_with_an_open_consumer(run, topic, produce, new_consumer):
+    produce(topic, range(1))
+
+    async def main():
+        consumer = await started(new_consumer(topic, group_id=topic))
+        task = asyncio.create_task(consumer.getone())
+        await task
+        task = asyncio.create_task(consumer.getone())
+        await asyncio.sleep(0.05)
+        return consumer, task
+
+    held = list(run(main()))
+    assert held[1].cancelled()
+    with pytest.warns(ResourceWarning, match="unclosed <AIOKafkaConsumer") as caught:
+        drop(held)
+    assert len(caught) == 1
+
+
+def test_start_can_be_cancelled_and_repeated(run, topic, produce, new_consumer):
+    produce(topic, range(1))
+
+    async def main():
+        consumer = new_consumer(topic, group_id=topic)
+        for steps in range(40):
+            starting = asyncio.create_task(consumer.start())
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            if starting.done():
+                break
+            starting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await starting
+        else:
+            await consumer.start()
+        assert (await consumer.getone()).value == b"0"
+        await consumer.stop()
+
+    run(main())
