@@ -72,7 +72,7 @@ cdef class RecordAppender:
         self._clock = clock
         self._wall_ms = clock.wall_ms
         # If this is the real clock, the time is read without a Python call.
-        self._is_machine_clock = type(clock) is Clock
+        self._is_machine_clock = type(clock).wall_ms is Clock.wall_ms
         self._random = clock.random
         self.sender_wakeup = sender_wakeup
         self.memory = memory

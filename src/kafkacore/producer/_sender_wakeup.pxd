@@ -4,7 +4,8 @@ from kafkacore.producer._partition_queue cimport PartitionQueue
 
 
 cdef class SenderWakeup:
-    cdef object _wakeup
+    # Function that wakes the sender.
+    cdef public object wakeup
     cdef bint _is_pending
     cdef double _sleeps_until_ms
     # Ids of nodes that accept no further request until they have responded.

@@ -21,7 +21,7 @@ cdef class SenderWakeup:
     """
 
     def __init__(self, wakeup):
-        self._wakeup = wakeup
+        self.wakeup = wakeup
         self._sleeps_until_ms = INFINITY
         self._busy_nodes = ()
 
@@ -66,11 +66,11 @@ cdef class SenderWakeup:
         if not self._is_pending:
             self._is_pending = True
             try:
-                self._wakeup()
+                self.wakeup()
             except BaseException:
                 # Ctrl-C may have prevented the wake-up, and the record would not be sent. So wake the sender
                 # again now, and once more at the next event.
                 self._is_pending = False
-                self._wakeup()
+                self.wakeup()
                 raise
         return 0

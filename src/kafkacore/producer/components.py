@@ -17,6 +17,7 @@ from kafkacore.producer.record_accumulator import RecordAccumulator
 from kafkacore.producer.record_preparer import RecordPreparer
 from kafkacore.producer.sender import Sender
 from kafkacore.producer.sender_metrics import ProducerMetrics
+from kafkacore.producer.sender_run import NetworkThread, NewNetworkThread, SenderRun
 from kafkacore.producer.sender_thread import SenderThread
 from kafkacore.settings import Config
 from kafkacore.structs import Compression
@@ -39,14 +40,16 @@ class ProducerComponents(NamedTuple):
     client: NetworkClient
     metadata: Metadata
     accumulator: RecordAccumulator
-    thread: SenderThread
+    thread: NetworkThread
     metrics: Metrics | None
     transactions: TransactionManager | None
     topics: MetadataWait
     preparer: RecordPreparer
 
 
-def make_components(config: Config, clock: Clock) -> ProducerComponents:
+def make_components(
+    config: Config, clock: Clock, new_thread: NewNetworkThread = SenderThread
+) -> ProducerComponents:
     """Create the objects of which a producer consists, without starting the network thread.
 
     Parameters
@@ -55,6 +58,8 @@ def make_components(config: Config, clock: Clock) -> ProducerComponents:
         Settings from :func:`kafkacore.producer.config.resolve_producer`, with a client id.
     clock:
         Clock that all of these objects use.
+    new_thread:
+        Function that creates the network thread, or what takes its place.
 
     Raises
     ------
@@ -95,7 +100,8 @@ def make_components(config: Config, clock: Clock) -> ProducerComponents:
         assert idempotence is None or isinstance(idempotence, IdempotenceManager)
         sender.direct = DirectSender(sender, client, clock, accumulator, idempotence)
         accumulator.records.direct = sender.direct
-    thread = SenderThread(sender, client, metadata, accumulator, clock, config["client_id"])
+    name = f"kafka-producer-network-thread | {config['client_id']}"
+    thread = new_thread(SenderRun(sender, client, metadata, accumulator, clock, name))
     topics = MetadataWait(client, metadata, accumulator, thread, clock, config["max_block_ms"])
     preparer = RecordPreparer(config, accumulator, topics, metadata, transactions, clock)
     return ProducerComponents(client, metadata, accumulator, thread, metrics, transactions, topics, preparer)

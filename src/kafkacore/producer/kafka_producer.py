@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Never, Self, Unpack
 
 from kafkacore.client.config import refuse_positional
-from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.errors import IllegalStateError, NoBrokersAvailable
 from kafkacore.producer._batch_future import BatchFuture
 from kafkacore.producer._future import FutureRecordMetadata
@@ -20,9 +20,11 @@ from kafkacore.producer.config_types import ProducerConfig
 from kafkacore.producer.interceptors import Headers
 from kafkacore.producer.prepared_transaction import PreparedTransaction
 from kafkacore.producer.record_accumulator import RecordAccumulator
+from kafkacore.producer.sender_run import NetworkThread, NewNetworkThread
 from kafkacore.producer.sender_thread import SenderThread
 from kafkacore.producer.transaction_arguments import checked_group, checked_offsets
 from kafkacore.record._source import RecordSource
+from kafkacore.settings import Config
 from kafkacore.structs import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
 from kafkacore.wire.copying import refuse_copy
 
@@ -49,14 +51,14 @@ class _Unclosed:
     or to the method keeps the producer open.
     """
 
-    def __init__(self, client_id: str, thread: SenderThread, accumulator: RecordAccumulator) -> None:
-        self._client_id = client_id
+    def __init__(self, name: str, thread: NetworkThread, accumulator: RecordAccumulator) -> None:
+        self._name = name
         self._thread = thread
         self._accumulator = accumulator
 
     def __del__(self, _warn: Callable[..., None] = warnings.warn) -> None:
         if not self._thread.closing and not self._accumulator.is_forked:
-            _warn(f"unclosed <KafkaProducer client_id={self._client_id}>", ResourceWarning, source=self)
+            _warn(f"unclosed {self._name}", ResourceWarning, source=self)
             # Do not wait for the thread, because a finalizer can run in any thread and at any point.
             self._thread.initiate_close()
 
@@ -133,16 +135,27 @@ class KafkaProducer:
     DEFAULT_CONFIG: ClassVar[dict[str, Any]] = producer_defaults()
 
     def __init__(self, *positional: object, **configs: Unpack[ProducerConfig]) -> None:
-        self._thread: SenderThread | None = None
+        self._thread: NetworkThread | None = None
         refuse_positional(type(self).__name__, positional)
-        self.config = config = resolve_producer(configs)
+        self._open(resolve_producer(configs), SYSTEM_CLOCK, SenderThread, "KafkaProducer")
+
+    @classmethod
+    def _opened(cls, config: Config, clock: Clock, new_thread: NewNetworkThread, name: str) -> Self:
+        """Return a producer whose clock and network thread belong to an event loop, for ``kafkacore.aio``."""
+        producer = cls.__new__(cls)
+        producer._open(config, clock, new_thread, name)
+        return producer
+
+    def _open(self, config: Config, clock: Clock, new_thread: NewNetworkThread, name: str) -> None:
+        """Create the objects of the producer, start the network thread, and wait for a broker."""
+        self.config = config
         if config["client_id"] is None:
             config["client_id"] = f"kafkacore-producer-{next(_client_numbers)}"
-        parts = make_components(config, SYSTEM_CLOCK)
+        parts = make_components(config, clock, new_thread)
         self._client, self._metadata, self._accumulator, self._thread, self._metrics = parts[:5]
         self._transactions = parts.transactions
         self._topics, self._preparer = parts.topics, parts.preparer
-        unclosed = _Unclosed(config["client_id"], parts.thread, parts.accumulator)
+        unclosed = _Unclosed(f"<{name} client_id={config['client_id']}>", parts.thread, parts.accumulator)
         self._record_sender = RecordSender(
             parts.accumulator.records, parts.preparer, parts.preparer.is_plain, unclosed
         )

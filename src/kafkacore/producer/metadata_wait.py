@@ -9,7 +9,7 @@ from kafkacore.client import Cluster, Metadata, NetworkClient
 from kafkacore.clock import Clock
 from kafkacore.errors import KafkaTimeoutError
 from kafkacore.producer.record_accumulator import RecordAccumulator
-from kafkacore.producer.sender_thread import SenderThread
+from kafkacore.producer.sender_run import NetworkThread
 from kafkacore.structs import MAX_TOPIC_NAME_LENGTH, is_topic_name, printable
 
 
@@ -35,7 +35,7 @@ class MetadataWait:
         client: NetworkClient,
         metadata: Metadata,
         accumulator: RecordAccumulator,
-        thread: SenderThread,
+        thread: NetworkThread,
         clock: Clock,
         max_block_ms: float,
     ) -> None:

@@ -28,6 +28,9 @@ from kafkacore.structs import TopicPartition, printable
 if TYPE_CHECKING:
     from kafkacore.producer.transaction_manager import TransactionManager
 
+#: Function of the topic, the headers and the data of a record.
+_SerializeFunction = Callable[[str, Headers, Any], Any]
+
 
 class RecordPreparer:
     """Prepares records, and appends them to batches.
@@ -77,6 +80,11 @@ class RecordPreparer:
     def is_plain(self) -> bool:
         """Whether the producer has no interceptors, no serializers and no custom partitioner."""
         return not self._serializes and self._partitioner is None and self._interceptors is None
+
+    @property
+    def serializers(self) -> tuple[_SerializeFunction | None, _SerializeFunction | None]:
+        """The functions that serialize keys and values."""
+        return self._key_serializer, self._value_serializer
 
     def close(self) -> None:
         """Close the interceptors."""
@@ -329,14 +337,14 @@ class RecordPreparer:
             self._transactions.fail_transaction(error)
 
 
-def _serialize_function(serializer: Any) -> Callable[[str, Headers, Any], Any] | None:
+def _serialize_function(serializer: Any) -> _SerializeFunction | None:
     """Return a function ``(topic, headers, data) → bytes``.
 
     ``serializer`` is an object with a ``serialize`` method, or a function that takes only the data.
     """
     if serializer is None:
         return None
-    method: Callable[[str, Headers, Any], Any] | None = getattr(serializer, "serialize", None)
+    method: _SerializeFunction | None = getattr(serializer, "serialize", None)
     if method is not None:
         return method
     return lambda topic, headers, data: serializer(data)

@@ -231,7 +231,7 @@ def test_interrupted_close_leaves_the_thread_at_work_and_the_next_one_waits_for_
             raise Interrupt
 
         with monkeypatch.context() as patched:
-            patched.setattr(thread._clock, "wait_for", interrupted)
+            patched.setattr(thread._run.clock, "wait_for", interrupted)
             with pytest.raises(Interrupt):
                 producer.close()
         assert thread.is_alive()
