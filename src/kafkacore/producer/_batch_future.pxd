@@ -22,6 +22,7 @@ cdef class BatchFuture:
     cdef Py_ssize_t _row_at(self, Py_ssize_t position) noexcept
     cdef Py_ssize_t _position_of(self, Py_ssize_t row) except -1
     cdef object _pending(self)
+    cdef int watch(self, object function) except -1
 
 
 # Return a future for the rows of `source`. No row is in a batch yet.

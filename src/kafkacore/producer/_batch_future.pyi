@@ -1,5 +1,5 @@
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any, Never, Self, final
 
 from kafkacore.producer._future import FutureRecordMetadata
@@ -52,6 +52,11 @@ class BatchFuture:
         KafkaError
             A row failed. The method raises the error of the first such row, and ``error.row`` is the number
             of that row. ``future[row].exception`` is the error of any other row.
+        """
+    def __await__(self) -> Generator[Any, None, array[int]]:
+        """Wait in an event loop, and return or raise what :meth:`get` returns or raises.
+
+        If the waiting task is cancelled, the producer continues to send the rows.
         """
     def add_callback(self, f: Callable[..., Any], *args: Any, **kwargs: Any) -> Self:
         """Call ``f(*args, future, **kwargs)`` with this object after all rows are acknowledged.

@@ -8,6 +8,7 @@ only a few dozen segments. An object for a single row is created only on request
 import copy
 from array import array
 from bisect import bisect_right
+from functools import partial
 import logging
 
 cimport cython
@@ -305,6 +306,24 @@ cdef class BatchFuture:
         except Exception:
             logger.exception("callback %r of %r failed", f, self)
 
+    def __await__(self):
+        """Wait in an event loop, and return or raise what :meth:`get` returns or raises.
+
+        If the waiting task is cancelled, the producer continues to send the rows.
+        """
+        from kafkacore.producer._produce_future import iterator_of
+        return iterator_of(self)
+
+    cdef int watch(self, object function) except -1:
+        """Call ``function()`` when all rows are done."""
+        cdef _Segment leaf = self._pending()
+        if leaf is None:
+            function()
+        else:
+            # Wait for one pending batch at a time, as in _when_done().
+            FutureRecordMetadata(leaf.result, leaf.index).watch(partial(_watch_again, self, function))
+        return 0
+
     def __repr__(self):
         if not self.is_done:
             state = "pending"
@@ -315,6 +334,10 @@ cdef class BatchFuture:
 
 made_only_by(BatchFuture, "KafkaProducer.send_batch() and send_arrow()")
 made_only_by(_Segment, "BatchFuture")
+
+
+def _watch_again(BatchFuture future not None, function):
+    future.watch(function)
 
 
 def _position_of_segment(_Segment segment not None):

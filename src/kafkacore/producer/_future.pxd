@@ -12,7 +12,7 @@ cdef class ProduceResult:
     # List of (first index, ProduceResult) after a split.
     cdef list _parts
     # Callbacks as a list of (future, function, whether the function is called on success), or None without
-    # callbacks.
+    # callbacks. A function with None in the third place is called without arguments, whatever the outcome is.
     cdef list _watchers
     cdef object _lock
     cdef object _condition
@@ -33,6 +33,7 @@ cdef class FutureRecordMetadata:
     cdef ProduceResult _current(self)
     cdef object _error_of(self, ProduceResult result)
     cdef object _add(self, object function, bint on_success, tuple args, dict kwargs)
+    cdef int watch(self, object function, object on_success=*) except -1
 
 
 cdef object deadline_of(object clock, object timeout)

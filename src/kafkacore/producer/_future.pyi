@@ -1,4 +1,4 @@
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from typing import Any, final
 
 from kafkacore.clock import Clock
@@ -129,6 +129,11 @@ class FutureRecordMetadata:
         """
     def add_both(self, f: Callable[..., Any], *args: Any, **kwargs: Any) -> FutureRecordMetadata:
         """Add ``f`` both as a callback and as an errback. Returns the future."""
+    def __await__(self) -> Generator[Any, None, RecordMetadata]:
+        """Wait in an event loop, and return or raise what :meth:`get` returns or raises.
+
+        If the waiting task is cancelled, the producer continues to send the record.
+        """
     def chain(self, future: Completable) -> FutureRecordMetadata:
         """Complete ``future``, such as a :class:`~kafkacore.future.Future`, with this future's outcome.
 

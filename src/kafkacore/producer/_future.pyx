@@ -351,12 +351,25 @@ cdef class FutureRecordMetadata:
         """
         return self.add_callback(future.success).add_errback(future.failure)
 
+    def __await__(self):
+        """Wait in an event loop, and return or raise what :meth:`get` returns or raises.
+
+        If the waiting task is cancelled, the producer continues to send the record.
+        """
+        from kafkacore.producer._produce_future import iterator_of
+        return iterator_of(self)
+
     cdef object _add(self, object function, bint on_success, tuple args, dict kwargs):
-        cdef ProduceResult result
         if not callable(function):
             raise TypeError(f"a callback must be callable, not {function!r}")
         if args or kwargs:
             function = partial(function, *args, **kwargs)
+        self.watch(function, on_success)
+        return self
+
+    cdef int watch(self, object function, object on_success=None) except -1:
+        """Call ``function`` when the record is done; see ``ProduceResult._watchers``."""
+        cdef ProduceResult result
         while True:
             result = self._current()
             with result._lock:
@@ -366,17 +379,20 @@ cdef class FutureRecordMetadata:
                     if result._watchers is None:
                         result._watchers = []
                     result._watchers.append((self, function, on_success))
-                    return self
+                    return 0
             break
         self._call(function, on_success, Exception)
-        return self
+        return 0
 
     def _call(self, function, on_success, guarded):
-        error = self.exception
-        if on_success != (error is None):
+        error = None if on_success is None else self.exception
+        if on_success is not None and on_success != (error is None):
             return
         try:
-            function(self.value if error is None else error)
+            if on_success is None:
+                function()
+            else:
+                function(self.value if error is None else error)
         except guarded:
             logger.exception("callback %r for a record of %s failed", function, self._result.topic_partition)
 
