@@ -1,0 +1,216 @@
+"""Run the turns of a producer's Sender in an event loop, in place of the network thread."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import math
+import warnings
+from weakref import WeakSet
+
+from kafkacore.aio._loop_clock import LoopClock
+from kafkacore.errors import KafkaConfigurationError
+from kafkacore.network import Selector
+from kafkacore.producer.sender_run import SenderRun
+
+
+class SenderLoop:
+    """Runs the turns of a Sender as callbacks of an event loop, with the interface of the network thread.
+
+    A turn runs when a socket is ready, at the Sender's next deadline, and after :meth:`wake`. It does not
+    wait, and it runs the Sender once, so its time is bounded. Only the event loop refers to a started object.
+
+    Parameters
+    ----------
+    sender_run:
+        The turns to run.
+    loop:
+        The running event loop.
+    clock:
+        Clock of the producer.
+
+    Raises
+    ------
+    KafkaConfigurationError
+        The selector does not use epoll.
+    """
+
+    def __init__(self, sender_run: SenderRun, loop: asyncio.AbstractEventLoop, clock: LoopClock) -> None:
+        selector = sender_run.client.selector
+        assert isinstance(selector, Selector)
+        self._selector = selector
+        self._fd = selector.poller.fd
+        if self._fd < 0:
+            raise KafkaConfigurationError(
+                "the asynchronous clients need epoll, which only Linux has: leave out selector='poll'"
+            )
+        self._run = sender_run
+        self._loop = loop
+        self._clock = clock
+        self._is_watching = False
+        #: Handle of the turn that the event loop runs next, if any.
+        self._next_turn: asyncio.Handle | None = None
+        #: Timer of the next turn, and its time, which may be earlier than necessary.
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at_s = math.inf
+        self._wait_ms = 0.0
+        #: Whether an unexpected error has occurred, and the pause after it is not over.
+        self._is_paused = False
+        sender_run.client.event_wait = self
+        sender_run.accumulator.sender_wakeup.wakeup = self.wake
+        # send() does not write a request itself: a turn at the end of the loop's current iteration sends all
+        # records of this iteration together.
+        sender_run.accumulator.records.direct = None
+
+    # ---- Interface of the network thread -------------------------------------------------------------------
+
+    @property
+    def closing(self) -> bool:
+        return self._run.closing
+
+    @property
+    def is_this_thread(self) -> bool:
+        """Whether the caller runs in a turn. Turns call no code of the application that could wait."""
+        return False
+
+    def start(self) -> None:
+        """Run the first turn in the next iteration of the event loop."""
+        _running.add(self)
+        self.wake()
+
+    def initiate_close(self) -> None:
+        """Reject further records, send the remaining records, then stop. Any thread may call this method."""
+        self._run.initiate_close()
+        self._wake_from_any_thread()
+
+    def force_close(self) -> None:
+        """Fail the remaining records, and stop."""
+        self._run.force_close()
+        self._wake_from_any_thread()
+
+    def join(self, timeout: float | None = None) -> None:
+        """Wait until the last turn has ended."""
+        self._run.await_end(timeout)
+
+    def is_alive(self) -> bool:
+        return not self._run.has_ended
+
+    # ---- Turns ---------------------------------------------------------------------------------------------
+
+    def wake(self) -> None:
+        """Run a turn at the end of the loop's current iteration, or in the next one."""
+        if self._next_turn is None and not self._is_paused:
+            self._next_turn = self._loop.call_soon(self._turn)
+
+    def _wake_from_any_thread(self) -> None:
+        if self._loop.is_closed():
+            # No turn can send the remaining records.
+            self.end()
+        else:
+            self._loop.call_soon_threadsafe(self._turn)
+
+    def _turn(self) -> None:
+        if self._next_turn is not None:
+            self._next_turn.cancel()
+            self._next_turn = None
+        if self._run.has_ended:
+            return
+        if self._run.accumulator.is_forked:
+            # The connections, and the loop's selector, belong to the parent process.
+            return
+        self._is_paused = False
+        self._watch()
+        # Without a poll in this turn, the next turn is due at once.
+        self._wait_ms = 0.0
+        try:
+            if self._run.has_more():
+                pause_ms = self._run.turn()
+                if pause_ms > 0:
+                    self._pause(pause_ms)
+                else:
+                    self._sleep(self._wait_ms)
+            else:
+                self.end()
+        except BaseException:
+            # Ctrl-C has interrupted the turn.
+            self.wake()
+            raise
+        finally:
+            self._clock.check()
+
+    def _sleep(self, wait_ms: float) -> None:
+        """Run the next turn after ``wait_ms``, if no event comes earlier."""
+        if wait_ms <= 0:
+            self.wake()
+            return
+        at_s = self._loop.time() + wait_ms / 1000.0
+        # Keep a timer that fires earlier. Setting a timer for each request would cost more than the turn.
+        if at_s < self._timer_at_s:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = self._loop.call_at(at_s, self._on_timer)
+            self._timer_at_s = at_s
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self._timer_at_s = math.inf
+        self._turn()
+
+    def _pause(self, pause_ms: float) -> None:
+        self._is_paused = True
+        self._unwatch()
+        self._sleep(pause_ms)
+
+    def end(self) -> None:
+        """Close the connections, and fail the records that remain."""
+        _running.discard(self)
+        try:
+            self._run.end()
+        finally:
+            self._clock.check()
+
+    # ---- Waiting for events: kafkacore.client.EventWait ----------------------------------------------------
+
+    def poll(self, timeout_ms: float, return_on_completed_sends: bool = True) -> None:
+        """Do the I/O that is possible, and note how long the Sender would wait for more."""
+        self._wait_ms = self._selector.poll_events(timeout_ms, return_on_completed_sends)
+
+    def close(self) -> None:
+        """Stop watching the selector, which is about to be closed."""
+        self._unwatch()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._next_turn is not None:
+            self._next_turn.cancel()
+            self._next_turn = None
+
+    def _watch(self) -> None:
+        if not self._is_watching:
+            self._loop.add_reader(self._fd, self._turn)
+            self._is_watching = True
+
+    def _unwatch(self) -> None:
+        if self._is_watching and not self._loop.is_closed():
+            self._loop.remove_reader(self._fd)
+        self._is_watching = False
+
+
+#: Producers of this process that are open.
+_running: WeakSet[SenderLoop] = WeakSet()
+
+
+def _end_all_at_exit() -> None:
+    """Close all producers that are still open when the interpreter exits. No event loop runs any more."""
+    for sender_loop in list(_running):
+        if sender_loop._run.accumulator.is_forked:
+            continue
+        if not sender_loop.closing:
+            warnings.warn(
+                f"unclosed AIOKafkaProducer: {sender_loop._run.name}", ResourceWarning, stacklevel=2
+            )
+        sender_loop._run.initiate_close()
+        sender_loop.end()
+
+
+atexit.register(_end_all_at_exit)
