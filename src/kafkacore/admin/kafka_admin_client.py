@@ -125,6 +125,8 @@ class KafkaAdminClient:
     or the controller has moved, while a coordinator loads its state, and after a connection was lost. Each
     topic, group, partition or other item of a call succeeds or fails independently. A method without
     ``raise_errors`` raises the first error, unless its documentation says that the result contains errors.
+
+    With ``bootstrap_timeout_ms=0`` the constructor does not connect, and the first call does.
     """
 
     def __init__(
@@ -157,11 +159,12 @@ class KafkaAdminClient:
         self._cluster = ClusterAdmin(driver)
         self._transactions = TransactionAdmin(driver)
         self._tokens = TokenAdmin(driver)
-        try:
-            self._requester.await_bootstrap(self.config["bootstrap_timeout_ms"])
-        except BaseException:
-            self.close()
-            raise
+        if self.config["bootstrap_timeout_ms"] > 0:
+            try:
+                self._requester.await_bootstrap(self.config["bootstrap_timeout_ms"])
+            except BaseException:
+                self.close()
+                raise
 
     def __enter__(self) -> KafkaAdminClient:
         return self

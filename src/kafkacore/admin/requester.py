@@ -95,7 +95,7 @@ class Requester:
         bootstrap_servers: str,
         request_timeout_ms: float,
     ) -> None:
-        self._client = client
+        self.client = client
         self._metadata = metadata
         self.clock = clock
         self._bootstrap_servers = bootstrap_servers
@@ -111,16 +111,21 @@ class Requester:
         #: Addresses of brokers that responses have named, such as coordinators.
         self._nodes: dict[int, Node] = {}
 
+    @property
+    def is_forked(self) -> bool:
+        """Whether this is a forked child. The connections belong to the parent process."""
+        return os.getpid() != self._pid
+
     def close(self) -> None:
         """Close the connections. A call of another thread raises ``IllegalStateError``."""
         self._is_closed = True
-        if os.getpid() != self._pid:
-            return  # After a fork, the connections belong to the parent process.
-        self._client.wakeup()
+        if self.is_forked:
+            return
+        self.client.wakeup()
         with self._turn:
             while self._poller not in (None, get_ident()):
                 self._turn.wait(_MAX_POLL_MS / 1000)
-            self._client.close()
+            self.client.close()
             self._turn.notify_all()
 
     def await_bootstrap(self, timeout_ms: float) -> None:
@@ -238,7 +243,7 @@ class Requester:
                 self._calls = self._calls + calls
                 if self._poller is not None:
                     # Interrupt the poll of the other thread. Its next poll sends these requests.
-                    self._client.wakeup()
+                    self.client.wakeup()
             self._poll_until(lambda: all(call.is_done for call in calls), deadline_ms)
         finally:
             with self._turn:
@@ -287,16 +292,16 @@ class Requester:
                 call.failure = error
             if call.is_done:
                 wait_ms = 0.0
-        self._client.poll(max(wait_ms, 0.0), now_ms)
+        self.client.poll(max(wait_ms, 0.0), now_ms)
 
     def _try_to_send(self, call: _Call, now_ms: float) -> float:
         """Send the request if its broker is ready, and return the milliseconds until the next attempt."""
         node = self._node(call, now_ms)
         if node is None:
             return _MAX_POLL_MS
-        if self._client.ready(node, now_ms):
+        if self.client.ready(node, now_ms):
             left_ms = max(call.deadline_ms - now_ms, 1.0)
-            request = self._client.new_client_request(
+            request = self.client.new_client_request(
                 node.node_id,
                 call.request,
                 now_ms,
@@ -304,26 +309,26 @@ class Requester:
                 callback=call.complete,
                 max_version=call.request.max_version if isinstance(call.request, RequestBuilder) else None,
             )
-            self._client.send(request, now_ms)
+            self.client.send(request, now_ms)
             call.is_sent = True
             return _MAX_POLL_MS
-        error = self._client.authentication_error(node)
+        error = self.client.authentication_error(node)
         if error is not None and not isinstance(error, RetriableError):
             call.outcome = error
             return 0.0
-        if not call.is_resent and self._client.connection_failed(node):
+        if not call.is_resent and self.client.connection_failed(node):
             call.outcome = KafkaConnectionError(
                 f"broker {node.node_id} at {node.host}:{node.port} cannot be reached"
             )
             return 0.0
-        return max(self._client.poll_delay_ms(node, now_ms), 1.0)
+        return max(self.client.poll_delay_ms(node, now_ms), 1.0)
 
     def _node(self, call: _Call, now_ms: float) -> Node | None:
         if call.destination == ANY:
-            return self._client.least_loaded_node(now_ms)
+            return self.client.least_loaded_node(now_ms)
         cluster = self._metadata.fetch()
         if call.destination == CONTROLLER:
-            return cluster.controller or self._client.least_loaded_node(now_ms)
+            return cluster.controller or self.client.least_loaded_node(now_ms)
         node = cluster.node_by_id(call.destination) or self._nodes.get(call.destination)
         if node is not None:
             return node
@@ -351,11 +356,11 @@ class Requester:
         )
 
     def _connection_errors(self) -> str:
-        summary = self._client.connection_errors.summary()
+        summary = self.client.connection_errors.summary()
         return f" ({summary})" if summary else ""
 
     def _check_open(self) -> None:
-        if os.getpid() != self._pid:
+        if self.is_forked:
             raise IllegalStateError(
                 "this KafkaAdminClient was created before fork(): its connections belong to the parent "
                 "process; create a new one in the child"
