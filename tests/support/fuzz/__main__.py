@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import logging
+import multiprocessing
 import random
 import subprocess
 import sys
@@ -96,20 +97,42 @@ def run_alone(target: Target, options: argparse.Namespace) -> int:
 
 # ---- All of them -------------------------------------------------------------------------------------------
 def run_in_its_own_process(target: Target, options: argparse.Namespace, share: float, last: Path) -> bool:
-    module = "fuzz.guided" if options.guided else "fuzz"
-    command = [sys.executable, "-m", module, "--alone", "--target", target.name, "--seed", str(options.seed)]
-    command += ["--last", str(last)]
+    own = {"last": last, "inputs": None, "seconds": None}
     if options.inputs is not None:
-        command += ["--inputs", str(max(round(options.inputs * share), 1))]
+        own["inputs"] = max(round(options.inputs * share), 1)
     else:
-        command += ["--seconds", str((options.seconds or 60.0) * share)]
-    command += ["--strict"] if options.strict else []
-    status = subprocess.run(command, check=False).returncode
+        own["seconds"] = (options.seconds or 60.0) * share
+    its_options = argparse.Namespace(**{**vars(options), **own})
+    status = (run_guided if options.guided else run_forked)(target, its_options)
     if status not in (0, 1):
         data = LastInput.read(last)
         kept = keep(target.name, data)
         say(f"{target.name}: the process died with status {status} of {data[:4096].hex()}, kept as {kept}")
     return status == 0
+
+
+def run_forked(target: Target, options: argparse.Namespace) -> int | None:
+    """Run a target in a fork, which need not import the parsers and make the corpora again."""
+    process = multiprocessing.get_context("fork").Process(target=exit_alone, args=(target, options))
+    process.start()
+    process.join()
+    return process.exitcode
+
+
+def exit_alone(target: Target, options: argparse.Namespace) -> None:
+    sys.exit(1 if run_alone(target, options) else 0)
+
+
+def run_guided(target: Target, options: argparse.Namespace) -> int:
+    """Run a target in a new Python, because atheris instruments modules when they are imported."""
+    command = [sys.executable, "-m", "fuzz.guided", "--alone", "--target", target.name]
+    command += ["--seed", str(options.seed), "--last", str(options.last)]
+    if options.inputs is not None:
+        command += ["--inputs", str(options.inputs)]
+    else:
+        command += ["--seconds", str(options.seconds)]
+    command += ["--strict"] if options.strict else []
+    return subprocess.run(command, check=False).returncode
 
 
 def main() -> int:
@@ -118,7 +141,7 @@ def main() -> int:
     logging.getLogger("kafkacore").propagate = False
     chosen = [targets()[name] for name in options.target or targets()]
     if options.alone:
-        return 1 if run_alone(chosen[0], options) else 0
+        exit_alone(chosen[0], options)
     say(f"seed {options.seed}")
     whole = sum(share_of(target) for target in chosen)
     with tempfile.TemporaryDirectory() as folder:

@@ -130,9 +130,7 @@ def test_memory_that_the_bytes_could_not_fill_is_a_finding() -> None:
     assert finding.what.startswith("takes 104")
 
 
-def test_process_that_dies_is_a_finding_with_its_input(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_process_that_dies_is_a_finding_with_its_input(tmp_path: Path) -> None:
     planted = "import os\nfrom fuzz.harness import Target\n"
     planted += (
         "targets_of = lambda: {'dies': Target('dies', lambda data: data == b'bad' or os.abort(), [b'bad'])}\n"
@@ -145,14 +143,19 @@ def test_process_that_dies_is_a_finding_with_its_input(
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(PROJECT / "tests" / "support"), str(PROJECT / "src")]),
     }
-    last = tmp_path / "last"
-    arguments = ["--alone", "--target=dies", "--inputs=9", "--seed=1", f"--last={last}"]
-    died = subprocess.run(
-        [sys.executable, str(script), *arguments], env=environment, check=False, cwd=tmp_path
+    run = subprocess.run(
+        [sys.executable, str(script), "--target=dies", "--inputs=9", "--seed=1"],
+        env=environment,
+        check=False,
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        text=True,
     )
-    assert died.returncode < 0
-    size = struct.unpack(">q", last.read_bytes()[:8])[0]
-    assert last.read_bytes()[8 : 8 + size] != b"bad"
+    assert run.returncode == 1
+    (kept,) = (tmp_path / ".cache" / "fuzz").iterdir()
+    assert kept.read_bytes() != b"bad"
+    shown = f"dies: the process died with status -6 of {kept.read_bytes().hex()}, kept as "
+    assert shown in run.stdout
 
 
 def test_mutations_of_one_seed_are_the_same() -> None:
