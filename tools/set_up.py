@@ -63,8 +63,11 @@ def main(extras: list[str]) -> int:
             raise
     if compiler.returncode:
         return compiler.returncode
+    # setuptools would compile all modules again, into a temporary folder. They are compiled already.
     subprocess.run(
-        [*PIP_INSTALL, "--no-build-isolation", "--no-deps", "--editable", str(PROJECT)], check=True
+        [*PIP_INSTALL, "--no-build-isolation", "--no-deps", "--editable", str(PROJECT)],
+        env={**os.environ, "KAFKACORE_BUILD_ONLY": "no package"},
+        check=True,
     )
     return 0
 
