@@ -74,7 +74,7 @@ SMALL = Doses(40, (2,), 2, 0.2, 1.5, 60.0, 500, 2, 6, 0.5, 60.0)
 
 
 @contextlib.contextmanager
-def started(names: list[str], interval_ms: int) -> Iterator[list[Side]]:
+def started(names: list[str], interval_ms: int, *, is_small: bool) -> Iterator[list[Side]]:
     """Start the brokers, whose members send a heartbeat at this interval."""
     properties = {
         "group.consumer.heartbeat.interval.ms": str(interval_ms),
@@ -93,7 +93,7 @@ def started(names: list[str], interval_ms: int) -> Iterator[list[Side]]:
             )
             sides.append(Side(OURS, ours.bootstrap_servers, ours.pid, 0.0, Sizes()))
         if "kafka" in names:
-            theirs = stack.enter_context(started_in_scratch_folder(properties, to_measure=True))
+            theirs = stack.enter_context(started_in_scratch_folder(properties, to_measure=not is_small))
             sides.append(Side(THEIRS, theirs.bootstrap_servers, theirs.pid, 0.0, Sizes()))
         yield sides
 
@@ -282,7 +282,7 @@ def main() -> int:
         parser.error(f"unknown side {strange[0]}; the sides are {', '.join(SIDES)}")
     doses, rounds = (SMALL, 1) if arguments.small else (Doses(), arguments.rounds)
     measurement = Measurement("macro/consumer_groups.py", "-consumer-groups", arguments)
-    with started(names, doses.interval_ms) as sides:
+    with started(names, doses.interval_ms, is_small=arguments.small) as sides:
         rows = [
             row(
                 f"{doses.members:,} members in {groups} group{'s' if groups > 1 else ''}",

@@ -79,7 +79,7 @@ def main() -> int:
         for flush in ("os", "ack"):
             ours = stack.enter_context(EmbeddedBroker(flush=flush))
             sides.append(Side(f"flush={flush}", ours.bootstrap_servers, ours.pid, 0.0, Sizes()))
-        theirs = stack.enter_context(started_in_scratch_folder(to_measure=True))
+        theirs = stack.enter_context(started_in_scratch_folder(to_measure=not arguments.small))
         sides.append(Side(THEIRS, theirs.bootstrap_servers, theirs.pid, 0.0, Sizes()))
         for side in sides:
             make_topic(side, "warm-up", 1)
