@@ -64,8 +64,8 @@ class Doses:
     consumers: int = 20
     partitions: int = 64
     #: Seconds of delivery before one more consumer joins: one and a half heartbeat intervals. After one
-    #: interval, it would join while the others send their heartbeats, and chance would decide whether the last
-    #: of them gives up its partition before or after the next heartbeat of the new consumer.
+    #: interval, it would join while the others send their heartbeats, and chance would decide whether the
+    #: last of them gives up its partition before or after the next heartbeat of the new consumer.
     before_s: float = 7.5
     longest_rebalance_s: float = 120.0
 
