@@ -12,8 +12,8 @@ from eventually import BUDGET_S
 from kafkacore.testing.embedded_broker import EmbeddedBroker
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-#: Examples that need Spark or Apache Kafka (tests/system/spark and tests/system/integration run them), and the
-#: asynchronous ones (tests/system/test_asyncio_examples.py).
+#: Examples that need Spark or Apache Kafka (tests/system/spark and tests/system/integration run them), and
+#: the asynchronous ones (tests/system/test_asyncio_examples.py).
 ELSEWHERE = {
     "async_worker.py",
     "fastapi_app.py",
