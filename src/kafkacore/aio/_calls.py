@@ -142,7 +142,7 @@ class EngineCalls:
 
     async def _begin_poll(self, timer: Timer, is_restricted: bool) -> bool:
         """Wait for earlier polls; return ``False`` if the time is up first."""
-        if self._polls.locked():
+        if self._polls.locked() or self._waiting:
             remaining_ms = timer.remaining_ms
             if remaining_ms <= 0:
                 await asyncio.sleep(0)
@@ -270,23 +270,30 @@ class EngineCalls:
         Raises
         ------
         IllegalStateError
-            If the running call has not ended in time, for example because it runs an interceptor.
+            If the running call has not ended in time, because it runs a listener or an interceptor.
         """
+        # A poll that runs a listener ends before the consumer is closed, unless the listener closes it.
+        locks = [self._engine] if _user_code.get() == (self, "listener") else [self._polls, self._engine]
+        held: list[asyncio.Lock] = []
         self._client.begin_close()
         try:
             async with asyncio.timeout(timer.remaining_ms / 1000.0):
-                await self._engine.acquire()
-        except BaseException as error:
-            self._client.cancel_close()
-            if isinstance(error, TimeoutError):
-                raise IllegalStateError(
-                    f"cannot stop this consumer: a call has not ended within {timer.timeout_ms:.0f} ms"
-                ) from None
-            raise
-        try:
+                for lock in locks:
+                    await lock.acquire()
+                    held.append(lock)
             await _greenlets.run(function)
+        except BaseException as error:
+            if len(held) < len(locks):
+                self._client.cancel_close()
+                if isinstance(error, TimeoutError):
+                    raise IllegalStateError(
+                        f"cannot stop this consumer: a call has not ended within {timer.timeout_ms:.0f} ms, "
+                        "because it runs a listener or an interceptor"
+                    ) from None
+            raise
         finally:
-            self._engine.release()
+            for lock in held:
+                lock.release()
         self.raise_deferred()
 
 

@@ -170,7 +170,7 @@ class AIOKafkaConsumer:
             self._background = BackgroundWork(self._engine.membership, calls, self._clock, loop)
         try:
             await calls.call(self._bootstrap)
-            await calls.call(self._join)
+            await self._join()
         except BaseException:
             self._detach()
             raise
@@ -178,17 +178,18 @@ class AIOKafkaConsumer:
     def _bootstrap(self) -> None:
         self._consumer.bootstrap(self._bootstrap_timeout_ms or _bootstrap_timeout_ms())
 
-    def _join(self) -> None:
+    async def _join(self) -> None:
         timer = self._timer()
-        if not self._engine.join(timer):
+        calls = self._started()
+        if await calls.poll(timer, False, self._engine.join):
+            await calls.call(self._find_positions, timer)
+        else:
             logger.warning(
                 "group %r: the rebalance has not completed within request_timeout_ms=%.0f; reading records "
                 "continues to join the group",
                 self._consumer.config["group_id"],
                 timer.timeout_ms,
             )
-            return
-        self._find_positions(timer)
 
     def _find_positions(self, timer: Timer) -> None:
         try:
