@@ -76,6 +76,8 @@ class AIOKafkaConsumer:
         Deprecated and ignored. The consumer uses the loop in which :meth:`start` runs.
     rebalance_timeout_ms:
         Ignored. ``max_poll_interval_ms`` limits a rebalance.
+    clock:
+        Source of time, for tests.
     **configs:
         Consumer settings, such as ``bootstrap_servers`` and ``group_id``. docs/reference/settings describes
         all settings. Deserializers are functions. The methods of ``interceptors`` may be coroutines.
@@ -96,6 +98,7 @@ class AIOKafkaConsumer:
         *topics: str,
         loop: asyncio.AbstractEventLoop | None = None,
         rebalance_timeout_ms: float | None = None,
+        clock: Clock | None = None,
         **configs: Unpack[ConsumerConfig],
     ) -> None:
         # The attribute becomes False at the end of the constructor, so that __del__ does not warn if the
@@ -116,7 +119,8 @@ class AIOKafkaConsumer:
             InterceptorCaller(each) for each in settings.get("interceptors", ())
         ]
         settings["interceptors"] = list(self._callers)
-        self._clock = Clock()
+        # With a clock of its own, the synchronous consumer starts no heartbeat thread.
+        self._clock = clock or Clock()
         self._consumer = KafkaConsumer(clock=self._clock, bootstrap_timeout_ms=0, **settings)
         # The engine is closed by this object, and not by the synchronous consumer.
         self._consumer._closed = True
