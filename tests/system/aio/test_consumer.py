@@ -4,23 +4,26 @@ import asyncio
 import contextlib
 import gc
 import itertools
+import random
+import socket
 import threading
 import time
 
 import pytest
 from eventually import BUDGET_S
 
-from kafkacore import TopicPartition
+from kafkacore import KafkaProducer, TopicPartition
 from kafkacore.admin import KafkaAdminClient, NewTopic
 from kafkacore.aio import AIOKafkaConsumer
 from kafkacore.errors import (
     ConsumerStoppedError,
     IllegalOperation,
     IllegalStateError,
+    NoBrokersAvailable,
     NoOffsetForPartitionError,
     WakeupError,
 )
-from kafkacore.testing import EmbeddedBroker
+from kafkacore.testing import EmbeddedBroker, FaultProxy
 
 
 async def started(consumer):
@@ -516,3 +519,202 @@ def test_start_can_be_cancelled_and_repeated(run, topic, produce, new_consumer):
         await consumer.stop()
 
     run(main())
+
+
+# ---- Code of the application -------------------------------------------------------------------------------
+class Interceptor:
+    """An interceptor whose methods are coroutines."""
+
+    def __init__(self):
+        self.consumer = None
+        self.events = []
+
+    async def on_consume(self, records):
+        await asyncio.sleep(0)
+        with pytest.raises(IllegalStateError, match="interceptor"):
+            await self.consumer.commit()
+        return {tp: [record for record in of if record.value != b"1"] for tp, of in records.items()}
+
+    async def on_commit(self, offsets):
+        self.events.append({tp.partition: offset.offset for tp, offset in offsets.items()})
+
+    async def close(self):
+        await asyncio.sleep(0)
+        self.events.append("closed")
+
+
+def test_interceptors_may_be_coroutines(run, topic, produce, new_consumer):
+    produce(topic, range(3))
+
+    async def main():
+        interceptor = Interceptor()
+        consumer = interceptor.consumer = new_consumer(
+            topic, group_id=topic, enable_auto_commit=False, interceptors=[interceptor]
+        )
+        async with consumer:
+            assert [(await consumer.getone()).value for _ in range(2)] == [b"0", b"2"]
+            await consumer.commit()
+        assert interceptor.events == [{0: 3}, "closed"]
+
+    run(main())
+
+
+class PlainListener:
+    """A listener whose methods are functions, without ``on_partitions_lost``."""
+
+    def __init__(self, consumer):
+        self.consumer = consumer
+        self.events = []
+
+    def on_partitions_revoked(self, revoked):
+        self.events.append(("revoked", len(revoked)))
+
+    def on_partitions_assigned(self, assigned):
+        self.events.append(("assigned", len(assigned)))
+        for tp in assigned:
+            self.consumer.seek(tp, 2)
+
+
+@pytest.mark.parametrize("group", [False, True])
+def test_plain_listener_may_seek(run, topic, produce, new_consumer, group):
+    produce(topic, range(3))
+
+    async def main():
+        consumer = new_consumer(group_id=topic if group else None)
+        listener = PlainListener(consumer)
+        consumer.subscribe([topic], listener=listener)
+        async with consumer:
+            assert (await consumer.getone()).value == b"2"
+        assert listener.events == [("assigned", 1)] + ([("revoked", 1)] if group else [])
+
+    run(main())
+
+
+def test_exception_of_a_listener_is_raised_by_the_call(run, topic, produce, new_consumer):
+    produce(topic, range(1))
+
+    async def main():
+        consumer = new_consumer(group_id=topic)
+
+        class Failing(PlainListener):
+            async def on_partitions_assigned(self, assigned):
+                raise ValueError("mine")
+
+        consumer.subscribe([topic], listener=Failing(consumer))
+        with pytest.raises(ValueError, match="mine"):
+            await consumer.start()
+        await consumer.start()
+        assert (await consumer.getone()).value == b"0"
+        await consumer.stop()
+
+    run(main())
+
+
+def test_listener_may_stop_the_consumer(run, topic, produce, new_consumer):
+    produce(topic, range(1))
+
+    async def main():
+        consumer = new_consumer(group_id=topic)
+
+        class Stopping(PlainListener):
+            async def on_partitions_assigned(self, assigned):
+                await self.consumer.stop()
+
+        await consumer.start()
+        consumer.subscribe([topic], listener=Stopping(consumer))
+        with pytest.raises(ConsumerStoppedError):
+            await consumer.getone()
+
+    run(main())
+
+
+def test_cancelled_getone_lets_the_listener_finish(run, topic, produce, new_consumer):
+    produce(topic, range(1))
+
+    async def main():
+        consumer = new_consumer(group_id=topic)
+        began, events = asyncio.Event(), []
+
+        class Slow(PlainListener):
+            async def on_partitions_assigned(self, assigned):
+                began.set()
+                await asyncio.sleep(0.1)
+                events.append(len(assigned))
+
+        await consumer.start()
+        consumer.subscribe([topic], listener=Slow(consumer))
+        task = asyncio.create_task(consumer.getone())
+        await began.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert events == [1]
+        assert (await consumer.getone()).value == b"0"
+        assert events == [1]
+        await consumer.stop()
+
+    run(main())
+
+
+# ---- Brokers that are away ---------------------------------------------------------------------------------
+def test_start_without_a_broker_is_bounded(run):
+    async def main():
+        with socket.create_server(("127.0.0.1", 0)) as closed:
+            address = f"127.0.0.1:{closed.getsockname()[1]}"
+        turns = 0
+
+        async def count():
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0.01)
+
+        counting = asyncio.create_task(count())
+        consumer = AIOKafkaConsumer("t", bootstrap_servers=address, bootstrap_timeout_ms=500)
+        with pytest.raises(NoBrokersAvailable):
+            await consumer.start()
+        with pytest.raises(NoBrokersAvailable):
+            async with consumer:
+                pass
+        counting.cancel()
+        assert turns > 10
+
+    run(main())
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_records_are_read_once_through_a_faulty_network(run, topic, seed):
+    """Connections are reset at random points while records are read and committed."""
+    count = 2000
+    tp = TopicPartition(topic, 0)
+
+    async def main(proxy):
+        rng = random.Random(seed)
+        consumer = AIOKafkaConsumer(
+            bootstrap_servers=proxy.bootstrap_servers,
+            group_id=topic,
+            auto_offset_reset="earliest",
+            max_partition_fetch_bytes=2000,
+            reconnect_backoff_ms=5,
+            retry_backoff_ms=10,
+        )
+        consumer.assign([tp])
+        values = []
+        async with consumer:
+            while len(values) < count:
+                for records in (await consumer.getmany(timeout_ms=1000, max_records=50)).values():
+                    values += [int(record.value) for record in records]
+                if rng.random() < 0.2:
+                    proxy.reset_connections()
+                if rng.random() < 0.2:
+                    await consumer.commit()
+                    assert await consumer.committed(tp) == len(values)
+        assert values == list(range(count))
+        assert proxy.counters.cuts > 0
+
+    with FaultProxy() as proxy, EmbeddedBroker(advertised_port=proxy.port) as broker:
+        proxy.target = broker.bootstrap_servers
+        with KafkaProducer(bootstrap_servers=proxy.bootstrap_servers) as producer:
+            for value in range(count):
+                producer.send(topic, b"%d" % value)
+        run(main(proxy))
