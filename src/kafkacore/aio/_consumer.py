@@ -114,6 +114,8 @@ class AIOKafkaConsumer:
         _check_max_records("max_poll_records", self._max_poll_records)
         is_classic = settings.get("group_protocol", "classic") == "classic"
         settings = _DEFAULTS | (_CLASSIC_DEFAULTS if is_classic else {}) | settings
+        if str(settings.get("security_protocol", "")).upper().startswith("SASL_"):
+            settings.setdefault("sasl_mechanism", "PLAIN")
         self._bootstrap_timeout_ms: float | None = settings.pop("bootstrap_timeout_ms", None)
         self._callers: list[InterceptorCaller | ListenerCaller] = [
             InterceptorCaller(each) for each in settings.get("interceptors", ())

@@ -718,3 +718,21 @@ def test_records_are_read_once_through_a_faulty_network(run, topic, seed):
             for value in range(count):
                 producer.send(topic, b"%d" % value)
         run(main(proxy))
+
+
+@pytest.mark.parametrize("listener", [("SSL",), ("SASL_SSL", "SCRAM-SHA-256")], ids=["tls", "scram"])
+def test_large_records_are_read_over_tls(run, secure_broker, topic, listener):
+    """TLS may have decrypted data that the descriptor of epoll does not report."""
+    settings = secure_broker.settings(*listener)
+    values = [bytes([number]) * 300_000 for number in range(20)]
+    with KafkaProducer(**settings) as producer:
+        for value in values:
+            producer.send(topic, value)
+
+    async def main():
+        consumer = AIOKafkaConsumer(topic, group_id=topic, auto_offset_reset="earliest", **settings)
+        async with consumer:
+            assert [(await consumer.getone()).value for _ in values] == values
+            await consumer.commit()
+
+    run(main())

@@ -96,6 +96,12 @@ def test_settings_of_the_classic_protocol_are_left_out_with_the_other(new_consum
     assert new_consumer(group_id="g", group_protocol="consumer")._consumer.config["session_timeout_ms"]
 
 
+def test_the_sasl_mechanism_is_plain_by_default(new_consumer):
+    settings = {"sasl_plain_username": "alice", "sasl_plain_password": "secret"}
+    config = new_consumer(security_protocol="SASL_SSL", **settings)._consumer.config
+    assert config["sasl_mechanism"] == "PLAIN"
+
+
 def test_subscription_and_assignment_before_start(new_consumer):
     consumer = new_consumer("a", "b")
     assert consumer.subscription() == {"a", "b"}
