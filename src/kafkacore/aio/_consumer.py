@@ -56,6 +56,8 @@ _CLASSIC_DEFAULTS: dict[str, Any] = {
 _WITHOUT_EFFECT = ("api_version", "consumer_timeout_ms", "rebalance_timeout_ms")
 #: Maximum number of records that are decoded at once, so that the event loop is not blocked for long.
 _SLICE_RECORDS = 500
+#: Number of records that getone() returns without letting other tasks run.
+_TURN_RECORDS = 100
 
 #: An offset to commit: the number alone, or with metadata.
 Offset = int | tuple[int, str] | OffsetAndMetadata
@@ -134,6 +136,8 @@ class AIOKafkaConsumer:
         #: Partitions that a poll for some of the partitions has paused until its end.
         self._set_aside: set[TopicPartition] = set()
         self._polled_ms: int | None = None
+        #: Number of records that getone() may return before other tasks run.
+        self._turns_left = _TURN_RECORDS
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_closed = False
         if topics:
@@ -407,13 +411,15 @@ class AIOKafkaConsumer:
             If :meth:`wakeup` was called.
         """
         if not partitions:
-            record = self._iteration.take()
-            if record is not None:
-                return record
-            found = await self._poll(math.inf, self._next_record)
-        else:
-            only = _checked_partitions(partitions)
-            found = await self._poll(math.inf, lambda timer: self._next_record_of(timer, only), only)
+            # The usual case is repeated in __anext__(), because another coroutine would cost time.
+            if self._turns_left:
+                record = self._iteration.take()
+                if record is not None:
+                    self._turns_left -= 1
+                    return record
+            return await self._wait_for_record()
+        only = _checked_partitions(partitions)
+        found = await self._poll(math.inf, lambda timer: self._next_record_of(timer, only), only)
         assert found is not None
         return found
 
@@ -475,15 +481,23 @@ class AIOKafkaConsumer:
         return self
 
     async def __anext__(self) -> ConsumerRecord:
-        record = self._iteration.take()
-        if record is not None:
-            return record
+        if self._turns_left:
+            record = self._iteration.take()
+            if record is not None:
+                self._turns_left -= 1
+                return record
         try:
-            found = await self._poll(math.inf, self._next_record)
+            return await self._wait_for_record()
         except ConsumerStoppedError:
             raise StopAsyncIteration from None
-        assert found is not None
-        return found
+
+    async def _wait_for_record(self) -> ConsumerRecord:
+        if not self._turns_left:
+            await asyncio.sleep(0)
+            self._turns_left = _TURN_RECORDS
+        record = self._iteration.take() or await self._poll(math.inf, self._next_record)
+        assert record is not None
+        return record
 
     async def _poll(
         self,

@@ -736,3 +736,27 @@ def test_large_records_are_read_over_tls(run, secure_broker, topic, listener):
             await consumer.commit()
 
     run(main())
+
+
+def test_iteration_lets_other_tasks_run(run, topic, produce, new_consumer):
+    produce(topic, range(1000))
+
+    async def main():
+        turns = 0
+
+        async def count():
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        async with new_consumer(topic, max_poll_records=1000) as consumer:
+            await consumer.getone()
+            counting = asyncio.create_task(count())
+            before = turns
+            for _ in range(999):
+                await consumer.getone()
+            assert turns - before >= 9
+            counting.cancel()
+
+    run(main())
