@@ -60,8 +60,8 @@ class EngineCalls:
         self._is_polling = False
         self._was_woken = False
         self._waits_before = -1
-        #: A cancellation that arrived while a listener ran. It takes effect when the listener has returned.
-        self._deferred: asyncio.CancelledError | None = None
+        #: Task → its cancellation that arrived while a listener ran. It takes effect after the listener.
+        self._deferred: dict[asyncio.Task[Any] | None, asyncio.CancelledError] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         #: Function that is called after each call.
         self.on_free: Callable[[], None] = _nothing
@@ -78,14 +78,12 @@ class EngineCalls:
             raise IllegalStateError("an interceptor must not call the consumer that called it")
         await self._enter()
         try:
-            result = await _greenlets.run(function, *args, **kwargs)
+            return await _greenlets.run(function, *args, **kwargs)
         except WakeupError:
             self._was_woken = False
             raise
         finally:
             self._leave()
-        self.raise_deferred()
-        return result
 
     async def _enter(self) -> None:
         self.interrupt_poll()
@@ -98,6 +96,7 @@ class EngineCalls:
     def _leave(self) -> None:
         self._engine.release()
         self.on_free()
+        self.raise_deferred()
 
     async def poll(self, timer: Timer, is_restricted: bool, attempt: Callable[[Timer], T]) -> T | None:
         """Run ``attempt`` until its result is true or the time is up; one poll runs at a time.
@@ -185,7 +184,6 @@ class EngineCalls:
             if not self._was_woken:
                 self._client.cancel_wakeup()
             self._leave()
-        self.raise_deferred()
         return None
 
     def interrupt_poll(self) -> None:
@@ -228,9 +226,9 @@ class EngineCalls:
             _user_code.reset(before)
 
     def raise_deferred(self, before: Callable[[], None] | None = None) -> None:
-        """Raise the cancellation that arrived while a listener ran, after calling ``before``."""
-        if self._deferred is not None:
-            error, self._deferred = self._deferred, None
+        """Raise the cancellation of this task that arrived while a listener ran, after ``before()``."""
+        error = self._deferred.pop(asyncio.current_task(), None)
+        if error is not None:
             if before is not None:
                 before()
             raise error
@@ -251,7 +249,7 @@ class EngineCalls:
             except asyncio.CancelledError as error:
                 if task.cancelled():
                     raise
-                self._deferred = error
+                self._deferred[asyncio.current_task()] = error
         task.result()
 
     async def _reenter(self) -> None:
@@ -259,7 +257,7 @@ class EngineCalls:
             try:
                 await self._engine.acquire()
             except asyncio.CancelledError as error:
-                self._deferred = error
+                self._deferred[asyncio.current_task()] = error
             else:
                 return
 
@@ -294,7 +292,7 @@ class EngineCalls:
         finally:
             for lock in held:
                 lock.release()
-        self.raise_deferred()
+            self.raise_deferred()
 
 
 async def _result_of(awaitable: Awaitable[T]) -> T:

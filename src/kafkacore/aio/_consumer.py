@@ -27,11 +27,13 @@ from kafkacore.consumer.deserializers import close_deserializer
 from kafkacore.consumer.timer import Timer
 from kafkacore.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafkacore.errors import (
+    CommitFailedError,
     ConsumerStoppedError,
     IllegalOperation,
     IllegalStateError,
     KafkaError,
     NoOffsetForPartitionError,
+    RebalanceInProgressError,
 )
 from kafkacore.network import Selector
 from kafkacore.record import RecordColumns
@@ -816,7 +818,7 @@ class AIOKafkaConsumer:
         ValueError, TypeError
             If ``offsets`` is invalid.
         CommitFailedError
-            If the group has rebalanced without this consumer.
+            If the group is rebalancing, or has rebalanced without this consumer.
         KafkaTimeoutError
             If the commit did not finish in time. The offsets may have been committed.
         """
@@ -827,7 +829,10 @@ class AIOKafkaConsumer:
         if offsets is not None:
             given = _checked_offsets(offsets)
             self._check_assigned(given)
-        await self._call(self._consumer.commit, given)
+        try:
+            await self._call(self._consumer.commit, given)
+        except RebalanceInProgressError as error:
+            raise CommitFailedError(str(error)) from error
 
     async def committed(self, partition: TopicPartition) -> int | None:
         """Return the offset that the group has committed for a partition, or ``None``.

@@ -320,6 +320,30 @@ def test_cancelled_call_lets_its_listener_finish():
     asyncio.run(main())
 
 
+def test_cancellation_during_a_listener_is_of_its_task_only():
+    async def main():
+        engine = Engine()
+        began, may_end = asyncio.Event(), asyncio.Event()
+
+        async def listener():
+            began.set()
+            await may_end.wait()
+            raise ValueError("mine")
+
+        task = asyncio.create_task(engine.calls.call(listening(engine, listener)))
+        await began.wait()
+        task.cancel()
+        await asyncio.sleep(0)
+        assert await engine.calls.call(engine.work, "other") == "other"
+        may_end.set()
+        with pytest.raises(asyncio.CancelledError) as raised:
+            await task
+        assert isinstance(raised.value.__context__, ValueError)
+        assert engine.calls._deferred == {}
+
+    asyncio.run(main())
+
+
 def test_cancellation_during_a_listener_undoes_the_poll():
     async def main():
         engine = Engine()
