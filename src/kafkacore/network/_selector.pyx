@@ -413,7 +413,7 @@ cdef class Selector:
             now, because it has something to report or because of :meth:`wakeup`.
         """
         self.poll(0, return_on_completed_sends)
-        if self.poller.was_cut_short or self.has_results():
+        if self.poller.was_cut_short or self.has_results(return_on_completed_sends):
             return -1.0
         return self.listeners.wait_ms(self.wait_ms(timeout_ms))
 
@@ -451,11 +451,11 @@ cdef class Selector:
         self.close_due(now_ms)
         return 0
 
-    cdef bint has_results(self) except -1:
-        """Return whether a poll has anything to report."""
+    cdef bint has_results(self, bint counts_sends=True) except -1:
+        """Return whether a poll has anything to report, apart from completed sends if they do not count."""
         return bool(
-            self.completed_receives or self.completed_sends or self.connected or self.accepted
-            or self.failed or self.disconnected or self.interrupt is not None
+            self.completed_receives or (counts_sends and self.completed_sends) or self.connected
+            or self.accepted or self.failed or self.disconnected or self.interrupt is not None
         )
 
     cdef int write_unwritten(self) except -1:
