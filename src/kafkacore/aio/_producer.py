@@ -10,13 +10,13 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Never, Self, Unpack
 
+from kafkacore.aio._batch_builder import BatchBuilder
 from kafkacore.aio._greenlets import run
 from kafkacore.aio._loop_clock import LoopClock, WouldBlockError
 from kafkacore.aio._producer_settings import AIOKafkaProducerConfig, resolve_aio_producer
 from kafkacore.aio._sender_loop import SenderLoop
-from kafkacore.aio.batch_builder import BatchBuilder
 from kafkacore.client.config import refuse_positional
-from kafkacore.errors import IllegalStateError
+from kafkacore.errors import IllegalOperation, IllegalStateError
 from kafkacore.producer._future import FutureRecordMetadata
 from kafkacore.producer._produce_future import LoopFutures, ProduceFuture
 from kafkacore.producer.interceptors import Headers
@@ -300,9 +300,22 @@ class AIOKafkaProducer:
 
     # ---- Transactions --------------------------------------------------------------------------------------
 
+    def _transactional(self) -> KafkaProducer:
+        if self.config["transactional_id"] is None:
+            raise IllegalOperation(
+                "transactions need a transactional_id: AIOKafkaProducer(transactional_id=...)"
+            )
+        return self._started()
+
     async def begin_transaction(self) -> None:
-        """Begin a transaction. See :meth:`KafkaProducer.begin_transaction`."""
-        self._started().begin_transaction()
+        """Begin a transaction. See :meth:`KafkaProducer.begin_transaction`.
+
+        Raises
+        ------
+        IllegalOperation
+            The producer has no ``transactional_id``.
+        """
+        self._transactional().begin_transaction()
 
     async def commit_transaction(self) -> None:
         """Send the remaining records, then commit the transaction.
@@ -310,14 +323,14 @@ class AIOKafkaProducer:
         If the call is cancelled, the commit continues. Call the method again to wait for it. See
         :meth:`KafkaProducer.commit_transaction` for the errors.
         """
-        await run(self._started().commit_transaction)
+        await run(self._transactional().commit_transaction)
 
     async def abort_transaction(self) -> None:
         """Abort the transaction. See :meth:`KafkaProducer.abort_transaction`.
 
         If the call is cancelled, the abort continues. Call the method again to wait for it.
         """
-        await run(self._started().abort_transaction)
+        await run(self._transactional().abort_transaction)
 
     def transaction(self) -> TransactionContext:
         """Return a context that begins a transaction, and commits it, or aborts it after an exception."""
@@ -345,7 +358,7 @@ class AIOKafkaProducer:
         TypeError, ValueError, IllegalStateError, ProducerFencedError
             See :meth:`KafkaProducer.send_offsets_to_transaction`.
         """
-        producer = self._started()
+        producer = self._transactional()
         positions: Any = offsets
         if isinstance(offsets, Mapping):
             positions = {partition: _offset_of(each) for partition, each in offsets.items()}

@@ -37,7 +37,7 @@ def resolve_aio_producer(given: Mapping[str, object]) -> Config:
     named = {**DEFAULTS, **given}
     for name in DEPRECATED:
         if named.pop(name, None) is not None:
-            warnings.warn(f"{name} has no effect; remove it", DeprecationWarning, stacklevel=4)
+            warnings.warn(f"{name} has no effect; remove it", DeprecationWarning, stacklevel=3)
     if "max_batch_size" in named:
         if "batch_size" in named:
             raise ProducerConfigurationError("batch_size and max_batch_size are the same setting: remove one")

@@ -277,6 +277,7 @@ of(
 )
 RESULT = of("producer._future.ProduceResult", TP, CLOCK)
 of("producer._future.FutureRecordMetadata", RESULT)
+of("producer._produce_future.LoopFutures", Anything())
 OPTIONS = {
     "batch_size": 100, "linger_ms": 0, "max_request_size": 1000, "max_block_ms": 0, "is_adaptive": True,
     "ignores_keys": False,
@@ -394,6 +395,12 @@ def small_record() -> Any:
 @made_by("record._batch.Record")
 def record() -> Any:
     return next(iter(next(read_batches(LARGE_BATCH))))
+
+
+@made_by("producer._produce_future.ProduceFuture")
+def produce_future() -> Any:
+    record = FACTORIES["kafkacore.producer._future.FutureRecordMetadata"]()
+    return FACTORIES["kafkacore.producer._produce_future.LoopFutures"]().of_record(record)
 
 
 @made_by("producer._batch_future.BatchFuture")

@@ -1,0 +1,207 @@
+"""The callbacks of an event loop that take the place of the producer's network thread."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from types import SimpleNamespace
+
+import pytest
+
+from kafkacore.aio._loop_clock import LoopClock
+from kafkacore.aio._sender_loop import SenderLoop
+from kafkacore.errors import KafkaConfigurationError
+from kafkacore.network import Selector
+from kafkacore.producer._sender_wakeup import SenderWakeup
+from kafkacore.testing import VirtualClock
+
+
+class ScriptedRun:
+    """A SenderRun whose turns poll the selector for the times in ``polls``, and then for ever."""
+
+    def __init__(self, backend: str | None = None) -> None:
+        self.selector = Selector(VirtualClock(), backend=backend)
+        self.client = SimpleNamespace(selector=self.selector, event_wait=None)
+        self.accumulator = SimpleNamespace(
+            sender_wakeup=SenderWakeup(lambda: None), records=SimpleNamespace(direct=self), is_forked=False
+        )
+        self.name = "scripted"
+        self.polls: list[float] = []
+        self.pause_ms = 0.0
+        self.turns = 0
+        self.closing = self.has_ended = False
+        self.error: BaseException | None = None
+
+    def has_more(self) -> bool:
+        return not self.closing
+
+    def turn(self) -> float:
+        self.turns += 1
+        if self.error is not None:
+            error, self.error = self.error, None
+            raise error
+        pause_ms, self.pause_ms = self.pause_ms, 0.0
+        if pause_ms == 0:
+            self.accumulator.sender_wakeup.sender_runs()
+            self.client.event_wait.poll(self.polls.pop(0) if self.polls else math.inf)
+        return pause_ms
+
+    def initiate_close(self) -> None:
+        self.closing = True
+
+    def end(self) -> None:
+        self.client.event_wait.close()
+        self.selector.close_all()
+        self.has_ended = True
+
+
+async def settle() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+def started(script: ScriptedRun) -> SenderLoop:
+    loop = asyncio.get_running_loop()
+    sender_loop = SenderLoop(script, loop, LoopClock(loop))
+    sender_loop.start()
+    return sender_loop
+
+
+def test_a_turn_runs_again_at_once_until_it_would_wait():
+    async def main():
+        script = ScriptedRun()
+        script.polls = [0.0, 0.0]
+        sender_loop = started(script)
+        await settle()
+        assert script.turns == 3
+        sender_loop.initiate_close()
+        await settle()
+        assert (script.turns, script.has_ended, sender_loop.is_alive()) == (3, True, False)
+
+    asyncio.run(main())
+
+
+def test_wake_ups_of_one_iteration_cause_one_turn():
+    async def main():
+        script = ScriptedRun()
+        sender_loop = started(script)
+        await settle()
+        for _ in range(3):
+            script.accumulator.sender_wakeup.wake()
+            sender_loop.wake()
+        await settle()
+        assert script.turns == 2
+        sender_loop.initiate_close()
+        await settle()
+
+    asyncio.run(main())
+
+
+def test_an_event_of_the_selector_causes_a_turn():
+    async def main():
+        script = ScriptedRun()
+        sender_loop = started(script)
+        await settle()
+        turns = script.turns
+        script.selector.wakeup()
+        while script.turns == turns:
+            await asyncio.sleep(0)
+        sender_loop.initiate_close()
+        await settle()
+
+    asyncio.run(main())
+
+
+def test_the_next_deadline_causes_a_turn():
+    async def main():
+        script = ScriptedRun()
+        script.polls = [5000.0, 1.0]
+        sender_loop = started(script)
+        await settle()
+        assert sender_loop._timer_at_s < math.inf
+        # An earlier deadline replaces the timer; a later one keeps it.
+        sender_loop.wake()
+        while script.turns < 3:
+            await asyncio.sleep(0)
+        assert sender_loop._timer is None
+        sender_loop.initiate_close()
+        await settle()
+
+    asyncio.run(main())
+
+
+def test_a_failed_turn_is_followed_by_a_pause():
+    async def main():
+        script = ScriptedRun()
+        script.pause_ms = 1.0
+        sender_loop = started(script)
+        await asyncio.sleep(0)
+        assert sender_loop._is_paused
+        sender_loop.wake()
+        script.selector.wakeup()
+        assert sender_loop._next_turn is None
+        while script.turns < 2:
+            await asyncio.sleep(0)
+        assert not sender_loop._is_paused
+        sender_loop.initiate_close()
+        await settle()
+
+    asyncio.run(main())
+
+
+def test_an_interrupted_turn_is_repeated():
+    class Interrupt(BaseException):
+        pass
+
+    async def main():
+        script = ScriptedRun()
+        sender_loop = started(script)
+        await settle()
+        script.error = Interrupt()
+        with pytest.raises(Interrupt):
+            sender_loop._turn()
+        await settle()
+        assert script.turns == 3
+        sender_loop.initiate_close()
+        await settle()
+
+    asyncio.run(main())
+
+
+def test_the_turns_end_without_the_loop_if_it_is_closed():
+    script = ScriptedRun()
+
+    async def main():
+        sender_loop = started(script)
+        await settle()
+        return sender_loop
+
+    sender_loop = asyncio.run(main())
+    assert not script.has_ended
+    sender_loop.initiate_close()
+    assert script.has_ended
+
+
+def test_a_forked_child_runs_no_turn():
+    async def main():
+        script = ScriptedRun()
+        sender_loop = started(script)
+        await settle()
+        script.accumulator.is_forked = True
+        sender_loop.wake()
+        await settle()
+        assert script.turns == 1
+        script.accumulator.is_forked = False
+        sender_loop.initiate_close()
+        await settle()
+
+    asyncio.run(main())
+
+
+def test_a_selector_without_epoll_is_refused():
+    async def main():
+        loop = asyncio.get_running_loop()
+        with pytest.raises(KafkaConfigurationError, match="epoll"):
+            SenderLoop(ScriptedRun("poll"), loop, LoopClock(loop))
+
+    asyncio.run(main())
