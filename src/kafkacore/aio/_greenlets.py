@@ -10,7 +10,7 @@ handle it like a Ctrl-C, which can also interrupt each of their waits.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, ParamSpec, TypeVar
 
 import greenlet
@@ -30,6 +30,19 @@ async def run(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) ->
     # The function sees and changes the context variables of the task.
     call.gr_context = caller.gr_context
     outcome: Any = call.switch(*args, **kwargs)
+    result: T = outcome if call.dead else await _rest(call, outcome)
+    return result
+
+
+def begin(function: Callable[[], None]) -> Coroutine[Any, Any, None] | None:
+    """Call ``function`` in a greenlet. If it waits, return a coroutine that runs its rest."""
+    call = _Call(function, greenlet.getcurrent())
+    outcome = call.switch()
+    return None if call.dead else _rest(call, outcome)
+
+
+async def _rest(call: _Call, outcome: Any) -> Any:
+    """Await ``outcome`` and what the code waits for afterwards, and return its result."""
     while not call.dead:
         try:
             value = await outcome
@@ -37,8 +50,7 @@ async def run(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) ->
             outcome = call.throw(error)
         else:
             outcome = call.switch(value)
-    result: T = outcome
-    return result
+    return outcome
 
 
 def can_wait() -> bool:

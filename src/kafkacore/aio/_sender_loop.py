@@ -8,7 +8,9 @@ import math
 import warnings
 from weakref import WeakSet
 
+from kafkacore.aio import _greenlets
 from kafkacore.aio._loop_clock import LoopClock
+from kafkacore.aio._loop_resolver import loop_resolver
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.network import Selector
 from kafkacore.producer.sender_run import SenderRun
@@ -17,8 +19,9 @@ from kafkacore.producer.sender_run import SenderRun
 class SenderLoop:
     """Runs the turns of a Sender as callbacks of an event loop, with the interface of the network thread.
 
-    A turn runs when a socket is ready, at the Sender's next deadline, and after :meth:`wake`. It does not
-    wait, and it runs the Sender once, so its time is bounded. Only the event loop refers to a started object.
+    A turn runs when a socket is ready, at the Sender's next deadline, and after :meth:`wake`. It runs the
+    Sender once, so its time is bounded. Only while a host name is looked up, a turn waits, and then no other
+    turn runs. Only the event loop refers to a started object.
 
     Parameters
     ----------
@@ -56,6 +59,9 @@ class SenderLoop:
         self._wait_ms = 0.0
         #: Whether an unexpected error has occurred, and the pause after it is not over.
         self._is_paused = False
+        #: Runs the rest of a turn that waits; ``None`` if no turn waits.
+        self._waiting_turn: asyncio.Task[None] | None = None
+        sender_run.client.states.resolver = loop_resolver(loop)
         sender_run.client.event_wait = self
         sender_run.accumulator.sender_wakeup.wakeup = self.wake
         # send() does not write a request itself: a turn at the end of the loop's current iteration sends all
@@ -85,6 +91,8 @@ class SenderLoop:
 
     def force_close(self) -> None:
         """Fail the remaining records, and stop."""
+        if self._waiting_turn is not None:
+            self._waiting_turn.cancel()
         self._run.force_close()
         self._wake_from_any_thread()
 
@@ -99,7 +107,7 @@ class SenderLoop:
 
     def wake(self) -> None:
         """Run a turn at the end of the loop's current iteration, or in the next one."""
-        if self._next_turn is None and not self._is_paused:
+        if self._next_turn is None and self._waiting_turn is None and not self._is_paused:
             self._next_turn = self._loop.call_soon(self._turn)
 
     def _wake_from_any_thread(self) -> None:
@@ -113,30 +121,42 @@ class SenderLoop:
         if self._next_turn is not None:
             self._next_turn.cancel()
             self._next_turn = None
-        if self._run.has_ended:
+        if self._run.has_ended or self._waiting_turn is not None:
             return
         if self._run.accumulator.is_forked:
             # The connections, and the loop's selector, belong to the parent process.
             return
         self._is_paused = False
         self._watch()
-        # Without a poll in this turn, the next turn is due at once.
-        self._wait_ms = 0.0
         try:
-            if self._run.has_more():
-                pause_ms = self._run.turn()
-                if pause_ms > 0:
-                    self._pause(pause_ms)
-                else:
-                    self._sleep(self._wait_ms)
-            else:
-                self.end()
+            rest = _greenlets.begin(self._run_turn)
         except BaseException:
             # Ctrl-C has interrupted the turn.
             self.wake()
             raise
         finally:
             self._clock.check()
+        if rest is not None:
+            self._unwatch()
+            self._waiting_turn = self._loop.create_task(rest)
+            self._waiting_turn.add_done_callback(self._turn_has_waited)
+
+    def _run_turn(self) -> None:
+        # Without a poll in this turn, the next turn is due at once.
+        self._wait_ms = 0.0
+        if not self._run.has_more():
+            self.end()
+            return
+        pause_ms = self._run.turn()
+        if pause_ms > 0:
+            self._pause(pause_ms)
+        else:
+            self._sleep(self._wait_ms)
+
+    def _turn_has_waited(self, turn: asyncio.Task[None]) -> None:
+        self._waiting_turn = None
+        self._clock.check()
+        self._turn()
 
     def _sleep(self, wait_ms: float) -> None:
         """Run the next turn after ``wait_ms``, if no event comes earlier."""

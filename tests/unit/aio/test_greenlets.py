@@ -94,6 +94,28 @@ def test_the_code_shares_the_context_of_the_task():
     assert asyncio.run(main()) == "inner"
 
 
+def test_code_that_began_elsewhere_is_finished_by_a_task():
+    async def main():
+        order, event = [], asyncio.Event()
+
+        def code():
+            order.append("began")
+            _greenlets.wait(event.wait())
+            order.append("ended")
+
+        rest = _greenlets.begin(code)
+        assert order == ["began"]
+        task = asyncio.create_task(rest)
+        event.set()
+        await task
+        assert order == ["began", "ended"]
+        assert _greenlets.begin(lambda: order.append("at once")) is None
+        with pytest.raises(ZeroDivisionError):
+            _greenlets.begin(lambda: 1 / 0)
+
+    asyncio.run(main())
+
+
 def test_only_code_of_run_may_wait():
     with pytest.raises(RuntimeError, match=r"outside of run\(\)"):
         _greenlets.wait(None)

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from kafkacore.aio import _greenlets
 from kafkacore.aio._loop_clock import LoopClock
 from kafkacore.aio._sender_loop import SenderLoop
 from kafkacore.errors import KafkaConfigurationError
@@ -21,7 +22,9 @@ class ScriptedRun:
 
     def __init__(self, backend: str | None = None) -> None:
         self.selector = Selector(VirtualClock(), backend=backend)
-        self.client = SimpleNamespace(selector=self.selector, event_wait=None)
+        self.client = SimpleNamespace(
+            selector=self.selector, event_wait=None, states=SimpleNamespace(resolver=None)
+        )
         self.accumulator = SimpleNamespace(
             sender_wakeup=SenderWakeup(lambda: None), records=SimpleNamespace(direct=self), is_forked=False
         )
@@ -31,12 +34,17 @@ class ScriptedRun:
         self.turns = 0
         self.closing = self.has_ended = False
         self.error: BaseException | None = None
+        #: Event for which the next turn waits.
+        self.event: asyncio.Event | None = None
 
     def has_more(self) -> bool:
         return not self.closing
 
     def turn(self) -> float:
         self.turns += 1
+        if self.event is not None:
+            event, self.event = self.event, None
+            _greenlets.wait(event.wait())
         if self.error is not None:
             error, self.error = self.error, None
             raise error
@@ -47,6 +55,9 @@ class ScriptedRun:
         return pause_ms
 
     def initiate_close(self) -> None:
+        self.closing = True
+
+    def force_close(self) -> None:
         self.closing = True
 
     def end(self) -> None:
@@ -164,6 +175,39 @@ def test_an_interrupted_turn_is_repeated():
         assert script.turns == 3
         sender_loop.initiate_close()
         await settle()
+
+    asyncio.run(main())
+
+
+def test_no_other_turn_runs_while_a_turn_waits():
+    async def main():
+        script = ScriptedRun()
+        event = script.event = asyncio.Event()
+        sender_loop = started(script)
+        await settle()
+        sender_loop.wake()
+        script.selector.wakeup()
+        await settle()
+        assert script.turns == 1
+        event.set()
+        while script.turns < 2:
+            await asyncio.sleep(0)
+        sender_loop.initiate_close()
+        await settle()
+        assert script.has_ended
+
+    asyncio.run(main())
+
+
+def test_a_forced_close_cancels_a_turn_that_waits():
+    async def main():
+        script = ScriptedRun()
+        script.event = asyncio.Event()
+        sender_loop = started(script)
+        await settle()
+        sender_loop.force_close()
+        await settle()
+        assert script.has_ended
 
     asyncio.run(main())
 
