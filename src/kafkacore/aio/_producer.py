@@ -13,8 +13,10 @@ from typing import Any, Never, Self, Unpack
 from kafkacore.aio._batch_builder import BatchBuilder
 from kafkacore.aio._greenlets import run
 from kafkacore.aio._loop_clock import LoopClock, WouldBlockError
+from kafkacore.aio._producer_interceptor import ProducerInterceptorCaller
 from kafkacore.aio._producer_settings import AIOKafkaProducerConfig, resolve_aio_producer
 from kafkacore.aio._sender_loop import SenderLoop
+from kafkacore.aio._token_provider import TokenProviderCaller
 from kafkacore.client.config import refuse_positional
 from kafkacore.errors import IllegalOperation, IllegalStateError
 from kafkacore.producer._future import FutureRecordMetadata
@@ -87,8 +89,14 @@ class AIOKafkaProducer:
 
     def _start(self, loop: asyncio.AbstractEventLoop) -> None:
         clock = LoopClock(loop)
+        config = dict(self.config)
+        config["interceptors"] = [ProducerInterceptorCaller(each, loop) for each in config["interceptors"]]
+        if config["sasl_oauth_token_provider"] is not None:
+            config["sasl_oauth_token_provider"] = TokenProviderCaller(
+                config["sasl_oauth_token_provider"], loop
+            )
         producer = KafkaProducer._opened(
-            dict(self.config), clock, partial(SenderLoop, loop=loop, clock=clock), type(self).__name__
+            config, clock, partial(SenderLoop, loop=loop, clock=clock), type(self).__name__
         )
         if self.config["transactional_id"] is not None:
             try:
@@ -96,7 +104,7 @@ class AIOKafkaProducer:
             except BaseException:
                 producer.close(timeout=0)
                 raise
-        self.config = producer.config
+        self.config["client_id"] = config["client_id"]
         self._futures = LoopFutures(loop)
         if producer._preparer.is_plain:
             self._append = producer._accumulator.append

@@ -200,6 +200,37 @@ def test_serializers_and_interceptors_process_records(
     assert outcomes == [(0, None), (1, None)]
 
 
+def test_interceptors_may_be_coroutines(
+    our_broker: EmbeddedBroker, run: Callable[[Main], Any], request: pytest.FixtureRequest
+) -> None:
+    topic, calls = topic_of(request), []
+
+    class Interceptor:
+        async def on_send(self, record: ProducerRecord) -> ProducerRecord:
+            await asyncio.sleep(0)
+            return record._replace(value=record.value + b"!")
+
+        async def on_acknowledgement(
+            self, metadata: Any, error: Exception | None, headers: Any = None
+        ) -> None:
+            await asyncio.sleep(0)
+            calls.append((metadata.offset, error, headers))
+
+        async def close(self) -> None:
+            await asyncio.sleep(0)
+            calls.append("closed")
+
+    async def main() -> None:
+        async with AIOKafkaProducer(
+            bootstrap_servers=our_broker.bootstrap_servers, interceptors=[Interceptor()]
+        ) as producer:
+            await producer.send(topic, b"v", headers=[("name", b"data")])
+
+    run(main())
+    assert values_of(our_broker.bootstrap_servers, topic) == [b"v!"]
+    assert calls == [(0, None, [("name", b"data")]), "closed"]
+
+
 def test_a_built_batch_is_sent_to_its_partition(
     our_broker: EmbeddedBroker, run: Callable[[Main], Any], request: pytest.FixtureRequest
 ) -> None:
