@@ -26,7 +26,7 @@ class BatchRecordMetadata(NamedTuple):
 
 
 class BatchBuilder:
-    """Collects records for :meth:`AIOKafkaProducer.send_batch`; ``AIOKafkaProducer.create_batch`` creates it.
+    """Collects records for ``AIOKafkaProducer.send_batch``; ``AIOKafkaProducer.create_batch`` creates it.
 
     Parameters
     ----------

@@ -55,7 +55,7 @@ class ProduceFuture(Generic[_T]):
             ``False`` if the future is done already.
         """
     def result(self) -> _T:
-        """Return the :class:`RecordMetadata` of the record, or the offsets of the rows.
+        """Return the ``RecordMetadata`` of the record, or the offsets of the rows.
 
         Raises
         ------

@@ -127,7 +127,7 @@ cdef class ProduceFuture:
     # The first callback and its context; nearly every future has one. The list has further pairs.
     cdef object _callback, _context
     cdef list _more
-    # What result() returns, once it is known.
+    # The result, once it is known.
     cdef object _value
     cdef object _cancel_message
     cdef int _state
@@ -187,7 +187,7 @@ cdef class ProduceFuture:
         return asyncio.CancelledError(self._cancel_message)
 
     def result(self):
-        """Return the :class:`RecordMetadata` of the record, or the offsets of the rows.
+        """Return the ``RecordMetadata`` of the record, or the offsets of the rows.
 
         Raises
         ------

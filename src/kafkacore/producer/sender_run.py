@@ -116,7 +116,7 @@ class SenderRun:
 
 
 class NetworkThread(Protocol):
-    """What runs the turns of a :class:`SenderRun`: a thread, or something with the interface of one."""
+    """The thread that runs the turns of a :class:`SenderRun`, or an object with the same interface."""
 
     @property
     def closing(self) -> bool: ...
