@@ -19,11 +19,13 @@ from kafkacore.aio._sender_loop import SenderLoop
 from kafkacore.aio._token_provider import TokenProviderCaller
 from kafkacore.client.config import refuse_positional
 from kafkacore.errors import IllegalOperation, IllegalStateError
+from kafkacore.producer._batch_future import BatchFuture
 from kafkacore.producer._future import FutureRecordMetadata
 from kafkacore.producer._produce_future import LoopFutures, ProduceFuture
 from kafkacore.producer.interceptors import Headers
 from kafkacore.producer.kafka_producer import INTERRUPTED_CLOSE_TIMEOUT_S, KafkaProducer
 from kafkacore.producer.record_metadata import RecordMetadata
+from kafkacore.record._source import RecordSource
 from kafkacore.structs import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
 from kafkacore.wire.copying import refuse_copy
 
@@ -106,6 +108,7 @@ class AIOKafkaProducer:
                 raise
         self.config["client_id"] = config["client_id"]
         self._futures = LoopFutures(loop)
+        self._random = clock.random
         if producer._preparer.is_plain:
             self._append = producer._accumulator.append
         self._producer = producer
@@ -133,6 +136,11 @@ class AIOKafkaProducer:
     ) -> None:
         interrupted = exc_type is not None and not issubclass(exc_type, Exception)
         await self.stop(INTERRUPTED_CLOSE_TIMEOUT_S if interrupted else None)
+
+    @property
+    def _closed(self) -> bool:
+        """Whether :meth:`stop` has been called. FastStream reads this attribute of aiokafka's producer."""
+        return self._producer is not None and self._producer._accumulator.records.closed
 
     def _started(self) -> KafkaProducer:
         if self._producer is None:
@@ -199,7 +207,7 @@ class AIOKafkaProducer:
         return BatchBuilder(self.config["batch_size"], *self._started()._preparer.serializers)
 
     async def send_batch(
-        self, batch: BatchBuilder, topic: str, *, partition: int
+        self, batch: BatchBuilder, topic: str, *, partition: int | None
     ) -> ProduceFuture[RecordMetadata]:
         """Send the records of a :class:`BatchBuilder` to a partition, in their order.
 
@@ -208,7 +216,7 @@ class AIOKafkaProducer:
         batch:
             Batch that :meth:`create_batch` returned. It is closed.
         topic, partition:
-            Where to send the records.
+            Where to send the records. ``None`` selects a random partition.
 
         Returns
         -------
@@ -223,11 +231,17 @@ class AIOKafkaProducer:
         KafkaTimeoutError, MessageSizeTooLargeError, IllegalStateError
             See :meth:`KafkaProducer.send_batch`.
         """
-        producer = self._started()
         if not batch.record_count():
             raise ValueError("the batch has no records")
-        future = await run(producer._preparer.send_source, topic, batch.source(), partition)
+        future = await run(self._send_built, self._started(), batch.source(), topic, partition)
         return self._futures.of_batch(future)
+
+    def _send_built(
+        self, producer: KafkaProducer, source: RecordSource, topic: str, partition: int | None
+    ) -> BatchFuture:
+        if partition is None:
+            partition = self._random.choice(sorted(producer.partitions_for(topic)))
+        return producer._preparer.send_source(topic, source, partition)
 
     async def send_rows(
         self,

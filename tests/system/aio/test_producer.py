@@ -30,7 +30,8 @@ from kafkacore.errors import (
     ProducerFencedError,
 )
 from kafkacore.producer import ProducerInterceptor, ProducerRecord
-from kafkacore.testing import EmbeddedBroker
+from kafkacore.protocol import ApiKey
+from kafkacore.testing import EmbeddedBroker, FaultProxy
 
 Main = Coroutine[Any, Any, Any]
 
@@ -250,6 +251,9 @@ def test_a_built_batch_is_sent_to_its_partition(
             assert (metadata.offset, metadata.timestamp) == (0, 0)
             with pytest.raises(ValueError, match="no records"):
                 await producer.send_batch(producer.create_batch(), topic, partition=0)
+            anywhere = producer.create_batch()
+            anywhere.append(key="k", value=b"%d" % added, timestamp=None)
+            assert (await (await producer.send_batch(anywhere, topic, partition=None))).offset == added
             other = producer.create_batch()
             other.append(key="k", value=b"v", timestamp=None)
             with pytest.raises(ValueError, match="no partition 7"):
@@ -508,6 +512,50 @@ def test_cancelled_commit_continues_and_can_be_awaited_again(
     run(main())
     read = records_of(broker.bootstrap_servers, [topic], 1, "read_committed")
     assert [record.value for record in read] == [b"v", b"w"]
+
+
+@pytest.fixture(scope="module")
+def unreliable_broker() -> Iterator[tuple[FaultProxy, EmbeddedBroker]]:
+    """Start a broker behind a proxy that cuts connections."""
+    with FaultProxy() as proxy, EmbeddedBroker(advertised_port=proxy.port) as made:
+        proxy.target = made.bootstrap_servers
+        yield proxy, made
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_lost_connections_lose_and_double_no_record(
+    unreliable_broker: tuple[FaultProxy, EmbeddedBroker],
+    run: Callable[[Main], Any],
+    request: pytest.FixtureRequest,
+    seed: int,
+) -> None:
+    topic, chance = topic_of(request), random.Random(seed)
+    proxy, _ = unreliable_broker
+
+    async def main() -> None:
+        async with AIOKafkaProducer(
+            bootstrap_servers=proxy.bootstrap_servers,
+            max_batch_size=2000,
+            retry_backoff_ms=10,
+            reconnect_backoff_ms=10,
+        ) as producer:
+            await producer.send_and_wait(topic, b"known")
+
+            async def send(task: int) -> None:
+                for number in range(50):
+                    await producer.send_and_wait(topic, b"%d:%d" % (task, number))
+                    if chance.random() < 0.02:
+                        cut = chance.choice([proxy.cut_response, proxy.cut_request])
+                        cut(ApiKey.PRODUCE, chance.randrange(40))
+
+            await asyncio.gather(*[send(task) for task in range(20)])
+
+    run(main())
+    assert proxy.counters.cut_frames > 0
+    proxy.lift()
+    values = [value.split(b":") for value in values_of(proxy.bootstrap_servers, topic)[1:]]
+    for task in range(20):
+        assert [int(number) for of, number in values if int(of) == task] == list(range(50))
 
 
 # ---- Unplanned ends ----------------------------------------------------------------------------------------
