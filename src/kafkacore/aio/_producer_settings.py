@@ -34,7 +34,8 @@ def resolve_aio_producer(given: Mapping[str, object]) -> Config:
     ProducerConfigurationError
         A setting is unknown or has an invalid value.
     """
-    named = {**DEFAULTS, **given}
+    # aiokafka's default of acks is a bare object(), which FastStream passes on.
+    named = {**DEFAULTS, **{name: value for name, value in given.items() if type(value) is not object}}
     for name in DEPRECATED:
         if named.pop(name, None) is not None:
             warnings.warn(f"{name} has no effect; remove it", DeprecationWarning, stacklevel=3)
@@ -42,6 +43,9 @@ def resolve_aio_producer(given: Mapping[str, object]) -> Config:
         if "batch_size" in named:
             raise ProducerConfigurationError("batch_size and max_batch_size are the same setting: remove one")
         named["batch_size"] = named.pop("max_batch_size")
+    if type(named.get("partitioner")).__module__.startswith("aiokafka."):
+        # aiokafka's default partitioner, which FastStream passes on, hashes keys as the built-in one does.
+        del named["partitioner"]
     if "connections_max_idle_ms" in named and named["connections_max_idle_ms"] is None:
         named["connections_max_idle_ms"] = math.inf
     if str(named.get("security_protocol", "")).upper().startswith("SASL"):

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 import uvloop
-from eventually import BUDGET_S
+from eventually import BUDGET_S, eventually
 from model.paused_process import paused
 from model.topic_reader import records_of, values_of
 
@@ -106,6 +106,35 @@ def test_gathered_sends_share_requests_and_keep_their_order(
 
     run(main())
     assert values_of(our_broker.bootstrap_servers, topic)[1:1001] == [b"%d" % i for i in range(1000)]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"acks": 0},
+        {"acks": 1},
+        {"linger_ms": 20, "compression_type": "gzip"},
+        {"max_in_flight_requests_per_connection": 1, "max_request_size": 3000, "max_batch_size": 1000},
+    ],
+    ids=lambda settings: next(iter(settings)),
+)
+def test_settings_of_the_synchronous_producer_work(
+    our_broker: EmbeddedBroker,
+    run: Callable[[Main], Any],
+    request: pytest.FixtureRequest,
+    settings: dict[str, Any],
+) -> None:
+    topic = topic_of(request)
+
+    async def main() -> None:
+        async with AIOKafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, **settings) as producer:
+            first = await producer.send_and_wait(topic, b"first")
+            assert first.offset == (0 if settings.get("acks") != 0 else -1)
+            await asyncio.gather(*[producer.send_and_wait(topic, b"%d" % i) for i in range(300)])
+
+    run(main())
+    expected = [b"first", *(b"%d" % i for i in range(300))]
+    eventually(lambda: values_of(our_broker.bootstrap_servers, topic) == expected)
 
 
 def test_producers_start_no_thread(our_broker: EmbeddedBroker, run: Callable[[Main], Any]) -> None:

@@ -27,6 +27,16 @@ def test_names_of_aiokafka_are_translated():
     assert config["sasl_mechanism"] == "PLAIN"
 
 
+def test_defaults_of_aiokafka_that_a_framework_passes_are_ours():
+    defaults = {
+        name: parameter.default
+        for name, parameter in inspect.signature(aiokafka.AIOKafkaProducer).parameters.items()
+    }
+    config = AIOKafkaProducer(**defaults | {"enable_idempotence": True}).config
+    assert (config["acks"], config["enable_idempotence"], config["partitioner"]) == (-1, True, None)
+    assert config["batch_size"] == 16384
+
+
 @pytest.mark.parametrize("name", ["loop", "api_version"])
 def test_deprecated_arguments_warn(name):
     with pytest.warns(DeprecationWarning, match=name) as warned:
