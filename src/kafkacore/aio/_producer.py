@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from array import array
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from functools import partial
 from types import TracebackType
 from typing import Any, Never, Self, Unpack
@@ -181,8 +180,10 @@ class AIOKafkaProducer:
         """
         future: FutureRecordMetadata | None = None
         if self._append is not None and (value is not None or key is not None):
-            with suppress(WouldBlockError):
+            try:
                 future = self._append(topic, value, key, headers, partition, timestamp_ms)
+            except WouldBlockError:
+                future = None
         if future is None:
             future = await run(self._started().send, topic, value, key, headers, partition, timestamp_ms)
         return self._futures.of_record(future)
