@@ -23,7 +23,7 @@ from kafkacore import errors, structs
 from kafkacore.admin import ConfigResource, ConfigResourceType, NewPartitions, NewTopic
 from kafkacore.aio._admin import AIOKafkaAdminClient
 from kafkacore.aio._consumer import AIOKafkaConsumer
-from kafkacore.aio.producer import AIOKafkaProducer
+from kafkacore.aio._producer import AIOKafkaProducer
 from kafkacore.consumer import ConsumerRebalanceListener, ConsumerRecord
 from kafkacore.coordinator.assignors.abstract import AbstractPartitionAssignor
 from kafkacore.coordinator.assignors.range import RangePartitionAssignor

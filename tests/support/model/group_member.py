@@ -2,7 +2,8 @@
 
     python -m model.group_member CLIENT OPTIONS-AS-JSON
 
-``CLIENT`` is kafkacore, kafka-python, confluent or aiokafka; ``java/GroupMember.java`` is the Java version.
+``CLIENT`` is kafkacore, kafkacore.aio, kafka-python, confluent or aiokafka; ``java/GroupMember.java`` is the
+Java version.
 The member commits processed records after each poll. It leaves the group and exits at the end of its standard
 input. A line of input is a number of seconds to compute in C while holding the GIL.
 
@@ -316,6 +317,79 @@ class Confluent:
         self._consumer.close()
 
 
+class LoopMember(Member):
+    """kafkacore's consumer for asyncio."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        super().__init__(options)
+        self._options = options
+        self._consumer: Any
+
+    def generation(self) -> int | None:
+        found: int = self._consumer.group_metadata().generation_id
+        return found if found >= 0 else None
+
+    def live(self, stopped: threading.Event) -> None:
+        asyncio.run(self._live(stopped))
+
+    async def _live(self, stopped: threading.Event) -> None:
+        self._consumer = self._subscribed()
+        await self._consumer.start()
+        while not stopped.is_set():
+            found = await self._consumer.getmany(timeout_ms=POLL_MS, max_records=MOST_RECORDS)
+            # No other task runs between the return of the records and the end of this call.
+            self.process({tp.partition: [one.offset for one in records] for tp, records in found.items()})
+            await self._commit()
+        await self._consumer.stop()
+
+    def _subscribed(self) -> Any:
+        from kafkacore.aio import AIOKafkaConsumer
+        from kafkacore.consumer import AsyncConsumerRebalanceListener
+
+        member, options = self, self._options
+
+        def numbers(partitions: Iterable[Any]) -> list[int]:
+            return sorted(partition.partition for partition in partitions)
+
+        class Listener(AsyncConsumerRebalanceListener):
+            async def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
+                member.on_assigned(numbers(assigned))
+
+            async def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
+                if member.bug != "no revoke":
+                    await member._commit()
+                    member._gone("revoked", numbers(revoked))
+
+            async def on_partitions_lost(self, lost: Iterable[Any]) -> None:
+                member.on_lost(numbers(lost))
+
+        consumer = AIOKafkaConsumer(
+            bootstrap_servers=options["servers"],
+            group_id=options["group"],
+            group_instance_id=options.get("instance"),
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            metadata_max_age_ms=5_000,
+            **_membership(options),
+        )
+        consumer.subscribe([options["topic"]], listener=Listener())
+        return consumer
+
+    async def _commit(self) -> None:
+        from kafkacore import TopicPartition
+        from kafkacore.errors import KafkaError
+
+        if not (offsets := self.begin_commit()):
+            return
+        places = {TopicPartition(self._options["topic"], n): offset for n, offset in offsets.items()}
+        try:
+            await self._consumer.commit(places)
+        except KafkaError as error:
+            self.end_commit(offsets, repr(error))
+        else:
+            self.end_commit(offsets, None)
+
+
 class AioMember(Member):
     """aiokafka's consumer. Its rebalances run concurrently with its polls in the same event loop."""
 
@@ -432,7 +506,8 @@ class AioMember(Member):
 def main() -> None:
     client, options = sys.argv[1], json.loads(sys.argv[2])
     stopped = threading.Event()
-    member = AioMember(options) if client == "aiokafka" else Member(options)
+    kinds = {"aiokafka": AioMember, "kafkacore.aio": LoopMember}
+    member = kinds.get(client, Member)(options)
 
     def obey() -> None:
         for line in sys.stdin:
@@ -442,7 +517,7 @@ def main() -> None:
     threading.Thread(target=obey, daemon=True).start()
     if client == "confluent":
         member.client = Confluent(member, options)
-    elif client != "aiokafka":
+    elif client not in kinds:
         member.client = KafkaPythonLike(client == "kafkacore", member, options)
     report("started")
     member.live(stopped)

@@ -43,15 +43,15 @@ SHORT_CONSUMER_SESSIONS = {
     "group.consumer.min.heartbeat.interval.ms": "100",
 }
 CLIENTS = {
-    "range": ("kafkacore", "java", "confluent", "kafka-python", "aiokafka"),
-    "roundrobin": ("kafkacore", "java", "confluent", "kafka-python", "aiokafka"),
-    "sticky": ("kafkacore", "java", "kafka-python", "aiokafka"),
-    "cooperative-sticky": ("kafkacore", "java", "confluent", "kafka-python"),
+    "range": ("kafkacore", "kafkacore.aio", "java", "confluent", "kafka-python", "aiokafka"),
+    "roundrobin": ("kafkacore", "kafkacore.aio", "java", "confluent", "kafka-python", "aiokafka"),
+    "sticky": ("kafkacore", "kafkacore.aio", "java", "kafka-python", "aiokafka"),
+    "cooperative-sticky": ("kafkacore", "kafkacore.aio", "java", "confluent", "kafka-python"),
     # The other clients do not support two assignors of different kinds.
-    "eager to cooperative": ("kafkacore", "java"),
+    "eager to cooperative": ("kafkacore", "kafkacore.aio", "java"),
     # Group protocols; those above are assignors of the classic one.
-    "consumer": ("kafkacore", "java", "confluent"),
-    "classic and consumer": ("kafkacore", "java", "confluent"),
+    "consumer": ("kafkacore", "kafkacore.aio", "java", "confluent"),
+    "classic and consumer": ("kafkacore", "kafkacore.aio", "java", "confluent"),
 }
 #: The keys of ``CLIENTS`` that are assignors.
 ASSIGNORS = [name for name in CLIENTS if "consumer" not in name]
