@@ -5,7 +5,7 @@ DEMO_DIR ?= kafkacore-demo
 BIN      := $(VENV)/bin
 COMPILE  := KAFKACORE_BUILD_ONLY=$(ONLY) $(BIN)/python setup.py -q build_ext --inplace
 
-.PHONY: help demo unit test reliability kafka-suite lint docs bench fuzz sanitize audit sbom build clean
+.PHONY: help demo unit test java reliability kafka-suite lint docs bench fuzz sanitize audit sbom build clean
 
 help:  ## Show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,8 +24,12 @@ unit: $(VENV)/.unit  ## Run the unit tests, in about two minutes; needs no Java,
 
 JARS := PYTHONPATH=tests/support $(BIN)/python -m peers.jars
 
-test: build  ## Set everything up and run all tests; TEST_ARGS=tests/unit/record runs a part of them
+# What the tests need of Java: Apache Kafka's jars, and an archive of Spark's classes.
+java: build
 	@$(JARS)
+	@PYTHONPATH=tests/support $(BIN)/python -m peers.spark_jvm
+
+test: java  ## Set everything up and run all tests; TEST_ARGS=tests/unit/record runs a part of them
 	$(BIN)/python -m pytest --numprocesses=$(TEST_WORKERS) --durations=60 --durations-min=4 $(TEST_ARGS)
 
 # Tests that run longer here than in a run of all tests; they import `dose`. They are sorted because the first test that

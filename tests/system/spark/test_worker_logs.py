@@ -9,8 +9,7 @@ import uuid
 import pytest
 from eventually import BUDGET_S
 from peers.secure_listeners import PASSWORDS
-
-from kafkacore.spark.session import SHORT_LIVED_JVM
+from peers.spark_jvm import spark_jvm_options
 
 WRONG_PASSWORD = "hunter2-zq7"
 #: Code that Python imports at its start. It skips the program itself, where PySpark's bridge logs each call.
@@ -79,7 +78,7 @@ def test_no_worker_of_spark_logs_a_password_at_any_level(secure_broker, tmp_path
             **os.environ,
             "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)]),
             "PYSPARK_PYTHON": sys.executable,
-            "SPARK_SUBMIT_OPTS": SHORT_LIVED_JVM,
+            "SPARK_SUBMIT_OPTS": spark_jvm_options(),
             "WORKER_LOGS": str(tmp_path / "logs"),
         },
         capture_output=True,
