@@ -4,6 +4,8 @@ VENV     ?= .venv
 DEMO_DIR ?= kafkacore-demo
 BIN      := $(VENV)/bin
 COMPILE  := KAFKACORE_BUILD_ONLY=$(ONLY) $(BIN)/python setup.py -q build_ext --inplace
+# Tests start hundreds of processes. Without byte code, each compiles the sources of kafkacore, in a CPU second.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo unit test java reliability kafka-suite lint docs bench fuzz sanitize audit sbom build clean
 
