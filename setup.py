@@ -28,9 +28,10 @@ COMPILE_ARGS = [
 ]
 LINK_ARGS: list[str] = []
 if os.environ.get("KAFKACORE_SANITIZE"):
-    # Blocks kept for reuse would hide reads of freed memory.
+    # Blocks kept for reuse would hide reads of freed memory. Without optimization, gcc takes a third of the
+    # time, and it removes no undefined operation before the check.
     SANITIZER = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
-    COMPILE_ARGS += ["-O1", "-g", "-fno-omit-frame-pointer", "-DKAFKACORE_NO_BLOCK_REUSE", *SANITIZER]
+    COMPILE_ARGS += ["-O0", "-g", "-fno-omit-frame-pointer", "-DKAFKACORE_NO_BLOCK_REUSE", *SANITIZER]
     LINK_ARGS = SANITIZER
 # Translate and compile modules in parallel; sequentially, it takes a minute more on two cores.
 PROCESSORS = os.cpu_count() or 1
