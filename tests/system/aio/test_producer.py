@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import os
 import random
 import socket
 import subprocess
@@ -585,6 +586,61 @@ def test_lost_connections_lose_and_double_no_record(
     values = [value.split(b":") for value in values_of(proxy.bootstrap_servers, topic)[1:]]
     for task in range(20):
         assert [int(number) for of, number in values if int(of) == task] == list(range(50))
+
+
+def test_a_killed_broker_loses_and_doubles_no_record(
+    run: Callable[[Main], Any], request: pytest.FixtureRequest
+) -> None:
+    topic = topic_of(request)
+
+    async def main(killed: EmbeddedBroker) -> None:
+        async with AIOKafkaProducer(
+            bootstrap_servers=killed.bootstrap_servers, retry_backoff_ms=20, reconnect_backoff_ms=20
+        ) as producer:
+            await producer.send_and_wait(topic, b"known")
+            acknowledged, progress = 0, asyncio.Event()
+
+            async def send(task: int) -> None:
+                nonlocal acknowledged
+                for number in range(100):
+                    await producer.send_and_wait(topic, b"%d:%d" % (task, number))
+                    acknowledged += 1
+                    progress.set()
+
+            tasks = [asyncio.create_task(send(task)) for task in range(10)]
+            for kill in (1, 2):
+                while acknowledged < 300 * kill:
+                    progress.clear()
+                    await progress.wait()
+                # The loop must run on while the broker is away, so that requests fail and are retried.
+                await asyncio.to_thread(killed.kill)
+                await asyncio.to_thread(killed.start)
+            await asyncio.gather(*tasks)
+
+    with EmbeddedBroker() as killed:
+        run(main(killed))
+        values = [value.split(b":") for value in values_of(killed.bootstrap_servers, topic)[1:]]
+    for task in range(10):
+        assert [int(number) for of, number in values if int(of) == task] == list(range(100))
+
+
+def test_stopped_producers_leave_nothing_behind(
+    our_broker: EmbeddedBroker, run: Callable[[Main], Any]
+) -> None:
+    async def main() -> None:
+        await asyncio.sleep(0)
+        descriptors, tasks = set(os.listdir("/proc/self/fd")), asyncio.all_tasks()
+        nowhere = AIOKafkaProducer(bootstrap_servers="127.0.0.1:1", bootstrap_timeout_ms=100)
+        with pytest.raises(NoBrokersAvailable):
+            await nowhere.start()
+        producer = AIOKafkaProducer(bootstrap_servers=our_broker.bootstrap_servers)
+        await producer.start()
+        await producer.send_and_wait("aio-stopped", b"v")
+        await producer.stop()
+        assert set(os.listdir("/proc/self/fd")) == descriptors
+        assert asyncio.all_tasks() == tasks
+
+    run(main())
 
 
 # ---- Unplanned ends ----------------------------------------------------------------------------------------
