@@ -12,7 +12,7 @@ import re
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping
 from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack
+from typing import Any, NamedTuple, Self, TypeVar, Unpack
 
 from kafkacore.aio._background import BackgroundWork
 from kafkacore.aio._calls import EngineCalls
@@ -125,6 +125,10 @@ class AIOKafkaConsumer:
             InterceptorCaller(each) for each in settings.get("interceptors", ())
         ]
         settings["interceptors"] = list(self._callers)
+        if "partition_assignment_strategy" in settings:
+            settings["partition_assignment_strategy"] = _own_assignors(
+                settings["partition_assignment_strategy"]
+            )
         # With a clock of its own, the synchronous consumer starts no heartbeat thread.
         self._clock = clock or Clock()
         self._consumer = KafkaConsumer(clock=self._clock, bootstrap_timeout_ms=0, **settings)
@@ -316,7 +320,7 @@ class AIOKafkaConsumer:
         TypeError
             If an element is not a :class:`TopicPartition`.
         """
-        wanted = list(partitions)
+        wanted = _own_partitions(partitions)
         if wanted:
             self._consumer.assign(wanted)
         else:
@@ -420,7 +424,7 @@ class AIOKafkaConsumer:
                     self._turns_left -= 1
                     return record
             return await self._wait_for_record()
-        only = _checked_partitions(partitions)
+        only = frozenset(_own_partitions(partitions))
         found = await self._poll(math.inf, lambda timer: self._next_record_of(timer, only), only)
         assert found is not None
         return found
@@ -453,7 +457,7 @@ class AIOKafkaConsumer:
         """
         _check_max_records("max_records", max_records)
         limit = max_records or self._max_poll_records or _SLICE_RECORDS
-        only = _checked_partitions(partitions)
+        only = frozenset(_own_partitions(partitions))
         return await self._poll(timeout_ms, lambda timer: self._next_records(timer, limit, only), only) or {}
 
     async def poll_arrow(
@@ -607,6 +611,7 @@ class AIOKafkaConsumer:
         KafkaTimeoutError
             If the position could not be looked up within ``request_timeout_ms``.
         """
+        partition = _own(partition)
         known = self._engine.known_position(partition)
         return await self._call(self._consumer.position, partition) if known is None else known
 
@@ -618,7 +623,7 @@ class AIOKafkaConsumer:
         IllegalStateError
             If the partition is not assigned.
         """
-        return self._consumer.highwater(partition)
+        return self._consumer.highwater(_own(partition))
 
     def last_stable_offset(self, partition: TopicPartition) -> int | None:
         """Return the end of the completed transactions of a partition as of the last fetch.
@@ -651,6 +656,7 @@ class AIOKafkaConsumer:
         IllegalStateError
             If the partition is not assigned.
         """
+        partition = _own(partition)
         self._check_assigned([partition])
         self._consumer.seek(partition, offset)
         self._changed()
@@ -680,8 +686,7 @@ class AIOKafkaConsumer:
         return await self._seek(self._consumer.seek_to_end, partitions)
 
     async def _seek(self, seek: Callable[..., None], partitions: tuple[TopicPartition, ...]) -> bool:
-        _checked_partitions(partitions)
-        chosen = partitions or tuple(self.assignment())
+        chosen = _own_partitions(partitions) or tuple(self.assignment())
         if not chosen:
             raise IllegalStateError("no partitions are assigned")
         self._check_assigned(chosen)
@@ -711,8 +716,7 @@ class AIOKafkaConsumer:
         IllegalStateError
             If a partition is not assigned.
         """
-        _checked_partitions(partitions)
-        chosen = partitions or tuple(self.assignment())
+        chosen = _own_partitions(partitions) or tuple(self.assignment())
         self._check_assigned(chosen)
         self._check_group()
         found = await self._call(self._committed_offsets, chosen)
@@ -729,7 +733,7 @@ class AIOKafkaConsumer:
         IllegalStateError
             If a partition is not assigned.
         """
-        self._consumer.pause(*partitions)
+        self._consumer.pause(*_own_partitions(partitions))
         self._set_aside.difference_update(partitions)
         self._changed()
 
@@ -741,9 +745,9 @@ class AIOKafkaConsumer:
         IllegalStateError
             If a partition is not assigned.
         """
-        _checked_partitions(partitions)
-        self._check_assigned(partitions)
-        self._consumer.resume(*(each for each in partitions if each not in self._set_aside))
+        chosen = _own_partitions(partitions)
+        self._check_assigned(chosen)
+        self._consumer.resume(*(each for each in chosen if each not in self._set_aside))
         self._changed()
 
     def paused(self) -> set[TopicPartition]:
@@ -759,7 +763,7 @@ class AIOKafkaConsumer:
         KafkaTimeoutError
             If the brokers did not respond within ``request_timeout_ms``.
         """
-        return await self._call(self._consumer.beginning_offsets, partitions)
+        return await self._call(self._consumer.beginning_offsets, _own_partitions(partitions))
 
     async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return the offset after the last record of each partition, assigned or not.
@@ -769,7 +773,7 @@ class AIOKafkaConsumer:
         KafkaTimeoutError
             If the brokers did not respond within ``request_timeout_ms``.
         """
-        return await self._call(self._consumer.end_offsets, partitions)
+        return await self._call(self._consumer.end_offsets, _own_partitions(partitions))
 
     async def offsets_for_times(
         self, timestamps: Mapping[TopicPartition, int]
@@ -788,7 +792,8 @@ class AIOKafkaConsumer:
         KafkaTimeoutError
             If the brokers did not respond within ``request_timeout_ms``.
         """
-        return await self._call(self._consumer.offsets_for_times, timestamps)
+        wanted = {_own(partition): timestamp for partition, timestamp in timestamps.items()}
+        return await self._call(self._consumer.offsets_for_times, wanted)
 
     async def topics(self) -> set[str]:
         """Return all topics that this client is authorized to see. Each call asks a broker."""
@@ -845,8 +850,7 @@ class AIOKafkaConsumer:
             If the coordinator did not respond within ``request_timeout_ms``.
         """
         self._check_group()
-        _checked_partitions((partition,))
-        return (await self._call(self._committed_offsets, (partition,)))[partition]
+        return (await self._call(self._committed_offsets, (_own(partition),)))[partition]
 
     def _committed_offsets(self, partitions: tuple[TopicPartition, ...]) -> dict[TopicPartition, int | None]:
         found = self._consumer.committed(partitions, metadata=True)
@@ -871,6 +875,20 @@ class AIOKafkaConsumer:
     def metrics(self, raw: bool = False) -> Any:
         """Return the current values of the metrics; see :meth:`kafkacore.KafkaConsumer.metrics`."""
         return self._consumer.metrics(raw)
+
+    # ---- Attributes of aiokafka's consumer that FastStream logs ------------------------------------------
+    @property
+    def _group_id(self) -> str | None:
+        group: str | None = self._consumer.config["group_id"]
+        return group
+
+    @property
+    def _coordinator(self) -> _Coordinator:
+        return _Coordinator(self._consumer.group_metadata().member_id)
+
+    @property
+    def _subscription(self) -> _Subscription:
+        return _Subscription(self.subscription())
 
     # ---- Checks ------------------------------------------------------------------------------------------
     def _timer(self) -> Timer:
@@ -918,6 +936,14 @@ class AIOKafkaConsumer:
             logger.debug("looking up positions in the background failed", exc_info=True)
 
 
+class _Coordinator(NamedTuple):
+    member_id: str
+
+
+class _Subscription(NamedTuple):
+    topics: frozenset[str]
+
+
 def _bootstrap_timeout_ms() -> float:
     timeout_ms: float = KafkaConsumer.DEFAULT_CONFIG["bootstrap_timeout_ms"]
     return timeout_ms
@@ -937,11 +963,26 @@ def _check_max_records(name: str, value: object) -> None:
         raise ValueError(f"{name} must be a positive integer, not {value!r}")
 
 
-def _checked_partitions(partitions: tuple[TopicPartition, ...]) -> frozenset[TopicPartition]:
-    for partition in partitions:
-        if not isinstance(partition, TopicPartition):
-            raise TypeError(f"a partition must be a TopicPartition, not {partition!r}")
-    return frozenset(partitions)
+def _own(partition: object) -> TopicPartition:
+    """Return a partition as kafkacore's class. aiokafka has a class of the same name."""
+    if isinstance(partition, TopicPartition):
+        return partition
+    if not isinstance(partition, tuple) or type(partition).__name__ != "TopicPartition":
+        raise TypeError(f"a partition must be a TopicPartition, not {partition!r}")
+    return TopicPartition(*partition)
+
+
+def _own_partitions(partitions: Iterable[object]) -> tuple[TopicPartition, ...]:
+    return tuple(map(_own, partitions))
+
+
+def _own_assignors(strategy: Any) -> Any:
+    """Replace aiokafka's assignors by the names of kafkacore's, which make the same assignments."""
+    if isinstance(strategy, str) or not isinstance(strategy, Iterable):
+        return strategy
+    return [
+        each.name if getattr(each, "__module__", "").startswith("aiokafka.") else each for each in strategy
+    ]
 
 
 def _offset_of(committed: int | OffsetAndMetadata | None) -> int | None:
@@ -953,6 +994,6 @@ def _checked_offsets(offsets: Mapping[TopicPartition, Offset]) -> dict[TopicPart
     if not offsets or not isinstance(offsets, Mapping):
         raise ValueError(f"offsets must be a dict of partitions and offsets, not {offsets!r}")
     return {
-        partition: OffsetAndMetadata(offset, "", -1) if isinstance(offset, int) else offset
+        _own(partition): OffsetAndMetadata(offset, "", -1) if isinstance(offset, int) else offset
         for partition, offset in offsets.items()
     }

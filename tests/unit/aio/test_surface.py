@@ -6,6 +6,7 @@ import inspect
 
 import aiokafka
 import pytest
+from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 
 from kafkacore import aio
 from kafkacore.aio import AIOKafkaConsumer
@@ -117,6 +118,23 @@ def test_subscription_and_assignment_before_start(new_consumer):
     consumer.seek(partition, 5)
     with pytest.raises(IllegalStateError, match="subscribe"):
         consumer.subscribe(["a"])
+
+
+def test_partitions_and_assignors_of_aiokafka_are_accepted(new_consumer):
+    consumer = new_consumer(partition_assignment_strategy=[RoundRobinPartitionAssignor, "range"])
+    assert consumer._consumer.config["partition_assignment_strategy"] == ["roundrobin", "range"]
+    theirs = aiokafka.TopicPartition("a", 0)
+    consumer.assign([theirs])
+    assert consumer.assignment() == {aio.TopicPartition("a", 0)}
+    assert type(next(iter(consumer.assignment()))) is aio.TopicPartition
+    consumer.pause(theirs)
+    assert consumer.paused() == {theirs}
+    consumer.resume(theirs)
+    consumer.seek(theirs, 3)
+    assert consumer.highwater(theirs) is None
+    for other in (("a", 0), "a-0", None):
+        with pytest.raises(TypeError, match="TopicPartition"):
+            consumer.pause(other)
 
 
 def test_names_that_programs_import_from_aiokafka_are_there():
