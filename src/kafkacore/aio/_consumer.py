@@ -139,6 +139,7 @@ class AIOKafkaConsumer:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._calls: EngineCalls | None = None
         self._background: BackgroundWork | None = None
+        self._is_started = False
         #: Partitions that a poll for some of the partitions has paused until its end.
         self._set_aside: set[TopicPartition] = set()
         self._polled_ms: int | None = None
@@ -170,26 +171,34 @@ class AIOKafkaConsumer:
         """
         if self._is_closed:
             raise ConsumerStoppedError("this consumer is stopped; create another one")
-        if self._loop is not None:
+        if self._is_started:
             raise IllegalStateError("start() was called twice")
-        self._loop = loop = asyncio.get_running_loop()
-        client = self._engine.client
-        selector = client.client.selector
-        assert isinstance(selector, Selector)
-        event_wait = LoopWait(selector, loop)
-        client.client.event_wait = event_wait
-        client.client.states.resolver = loop_resolver(loop)
-        self._calls = calls = EngineCalls(client, event_wait, self._clock)
+        self._is_started = True
+        try:
+            calls = self._attach(asyncio.get_running_loop())
+            await calls.call(self._bootstrap)
+            await self._join()
+        except BaseException:
+            self._is_started = False
+            raise
+
+    def _attach(self, loop: asyncio.AbstractEventLoop) -> EngineCalls:
+        """Let the engine wait in ``loop``, unless an earlier call of :meth:`start` has done that."""
+        if self._calls is not None and self._loop is loop:
+            return self._calls
+        client = self._engine.client.client
+        assert isinstance(client.selector, Selector)
+        if client.event_wait is not None:
+            client.event_wait.close()
+        self._loop = loop
+        client.event_wait = event_wait = LoopWait(client.selector, loop)
+        client.states.resolver = loop_resolver(loop)
+        self._calls = calls = EngineCalls(self._engine.client, event_wait, self._clock)
         for caller in self._callers:
             caller.calls = calls
         if self._engine.membership is not None:
             self._background = BackgroundWork(self._engine.membership, calls, self._clock, loop)
-        try:
-            await calls.call(self._bootstrap)
-            await self._join()
-        except BaseException:
-            self._detach()
-            raise
+        return calls
 
     def _bootstrap(self) -> None:
         self._consumer.bootstrap(self._bootstrap_timeout_ms or _bootstrap_timeout_ms())
@@ -213,16 +222,6 @@ class AIOKafkaConsumer:
         except NoOffsetForPartitionError:
             # The next call that reads records raises this error.
             logger.debug("no position yet", exc_info=True)
-
-    def _detach(self) -> None:
-        """Undo the preparations of :meth:`start`."""
-        if self._background is not None:
-            self._background.close()
-        event_wait = self._engine.client.client.event_wait
-        if event_wait is not None:
-            event_wait.close()
-        self._engine.client.client.event_wait = None
-        self._loop = self._calls = self._background = None
 
     async def stop(self) -> None:
         """Commit the positions if ``enable_auto_commit`` is set, leave the group, and close all connections.
@@ -273,8 +272,7 @@ class AIOKafkaConsumer:
         try:
             await self.start()
         except BaseException:
-            self._is_closed = True
-            self._close_all()
+            await self._stop(autocommit=False)
             raise
         return self
 

@@ -499,6 +499,46 @@ def test_loop_ends_with_an_open_consumer(run, topic, produce, new_consumer):
     assert len(caught) == 1
 
 
+def test_start_that_failed_can_be_repeated_in_another_loop(run, topic, produce, new_consumer):
+    produce(topic, range(1))
+    consumer = new_consumer(topic, group_id=topic)
+
+    async def cancelled_start():
+        starting = asyncio.create_task(consumer.start())
+        for _ in range(3):
+            await asyncio.sleep(0)
+        starting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await starting
+
+    async def main():
+        await consumer.start()
+        assert (await consumer.getone()).value == b"0"
+        await consumer.stop()
+
+    run(cancelled_start())
+    run(main())
+
+
+def test_member_whose_start_was_cancelled_leaves_the_group(run, topic, produce, new_consumer):
+    """The other member would otherwise wait until the session of the first has expired."""
+    produce(topic, range(1))
+
+    async def main():
+        settings = {"group_id": topic, "session_timeout_ms": 60_000, "max_poll_interval_ms": 60_000}
+        first = new_consumer(topic, **settings)
+        starting = asyncio.create_task(first.start())
+        await until(lambda: first.group_metadata().member_id)
+        starting.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await starting
+        await first.stop()
+        async with asyncio.timeout(BUDGET_S / 2), new_consumer(topic, **settings) as second:
+            assert (await second.getone()).value == b"0"
+
+    run(main())
+
+
 def test_start_can_be_cancelled_and_repeated(run, topic, produce, new_consumer):
     produce(topic, range(1))
 
