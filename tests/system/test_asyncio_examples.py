@@ -21,6 +21,7 @@ from kafkacore import KafkaConsumer, KafkaProducer
 from kafkacore.testing import EmbeddedBroker
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+SUPPORT = Path(__file__).resolve().parents[1] / "support"
 Start = Callable[..., subprocess.Popen[str]]
 
 
@@ -127,6 +128,16 @@ def test_faststream_runs_on_kafkacore(our_broker: EmbeddedBroker, start: Start) 
     assert found == [b"4", b"9"]
     app.send_signal(signal.SIGTERM)
     app.wait(BUDGET_S)
+
+
+def test_each_kind_of_subscriber_of_faststream_receives_its_messages(our_broker: EmbeddedBroker) -> None:
+    command = [sys.executable, "-m", "model.faststream_program", our_broker.bootstrap_servers, "streamed"]
+    done = subprocess.run(
+        command, cwd=SUPPORT, stdout=subprocess.PIPE, text=True, timeout=BUDGET_S, check=True
+    )
+    sent = [f"message {number}" for number in range(5)]
+    # The lines before are FastStream's log.
+    assert json.loads(done.stdout.splitlines()[-1]) == {"single": sent, "batches": sent, "partition": sent}
 
 
 def test_names_of_aiokafka_are_not_mixed() -> None:

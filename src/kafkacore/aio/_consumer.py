@@ -12,7 +12,7 @@ import re
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping
 from types import TracebackType
-from typing import Any, NamedTuple, Self, TypeVar, Unpack
+from typing import Any, Self, TypeVar, Unpack
 
 from kafkacore.aio._background import BackgroundWork
 from kafkacore.aio._calls import EngineCalls
@@ -874,20 +874,6 @@ class AIOKafkaConsumer:
         """Return the current values of the metrics; see :meth:`kafkacore.KafkaConsumer.metrics`."""
         return self._consumer.metrics(raw)
 
-    # ---- Attributes of aiokafka's consumer that FastStream logs ------------------------------------------
-    @property
-    def _group_id(self) -> str | None:
-        group: str | None = self._consumer.config["group_id"]
-        return group
-
-    @property
-    def _coordinator(self) -> _Coordinator:
-        return _Coordinator(self._consumer.group_metadata().member_id)
-
-    @property
-    def _subscription(self) -> _Subscription:
-        return _Subscription(self.subscription())
-
     # ---- Checks ------------------------------------------------------------------------------------------
     def _timer(self) -> Timer:
         return Timer(self._clock, self._consumer.config["request_timeout_ms"])
@@ -932,14 +918,6 @@ class AIOKafkaConsumer:
         except KafkaError:
             # The next call that reads records raises an error that persists.
             logger.debug("looking up positions in the background failed", exc_info=True)
-
-
-class _Coordinator(NamedTuple):
-    member_id: str
-
-
-class _Subscription(NamedTuple):
-    topics: frozenset[str]
 
 
 def _bootstrap_timeout_ms() -> float:
