@@ -357,6 +357,37 @@ def _low_rate_row(row: dict[str, Any]) -> str:
     return what + "".join(f"| {cell} " for cell in cells) + "|"
 
 
+def render_asyncio(result: dict[str, Any]) -> str:
+    """Return the table of the asyncio clients, in Markdown."""
+    clients = result["asyncio_clients"]
+    versions = ", ".join(f"{name} {version}" for name, version in clients["versions"].items())
+    lines = [
+        measured(result),
+        "",
+        f"Median of {clients['rounds']} interleaved rounds. *Ratio* is the CPU time per record relative to "
+        f"kafkacore's. Versions: {versions}.",
+        "",
+        "| work | broker | client | CPU s/M | ratio | records/s | acknowledged, p50 ms | p99 ms |",
+        "|---|---|---|---|---|---|---|---|",
+        *(
+            _asyncio_row(row, client, figures)
+            for row in clients["rows"]
+            for client, figures in row["median"].items()
+        ),
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _asyncio_row(row: dict[str, Any], client: str, figures: dict[str, Any]) -> str:
+    cpu_s = figures["cpu_s_per_million"]
+    ratio = cpu_s / row["median"]["kafkacore"]["cpu_s_per_million"]
+    latencies = [f"{figures[name]:.2f}" if name in figures else "" for name in ("p50_ms", "p99_ms")]
+    return (
+        f"| {row['work']} | {row['broker']} | {client} | {cpu_s:.2f} | {ratio:.1f} "
+        f"| {figures['records_per_s']:,.0f} | {latencies[0]} | {latencies[1]} |"
+    )
+
+
 def render_cli(result: dict[str, Any]) -> str:
     """Return the table of the commands ``produce`` and ``consume``, in Markdown."""
     cli = result["cli"]
@@ -593,6 +624,7 @@ SECTIONS: dict[str, dict[str, Section]] = {
     "tls": {"tls": ("clients.md", render_tls)},
     "startup": {"startup": ("clients.md", render_startup)},
     "low_rates": {"low-rates": ("low-rates.md", render_low_rates)},
+    "asyncio_clients": {"asyncio": ("asyncio.md", render_asyncio)},
     "cli": {"cli": ("clients.md", render_cli)},
     "kafka_suite": {"kafka-suite": ("kafka-suite.md", render_kafka_suite)},
 }

@@ -182,7 +182,7 @@ def test_clients_are_compared_at_low_rates(tmp_path):
         median = row["median"]
         assert 0 < median["acknowledged_ms"]["p50"] <= median["acknowledged_ms"]["p99"]
         assert median["producer_cpu_s_per_million"] > 0
-        if row["broker"] not in ("flush=ack", "embedded broker and a computing thread"):
+        if row["broker"] != "flush=ack":
             assert 0 < median["latency_ms"]["p50"] <= median["latency_ms"]["p99"]
             assert median["consumer_cpu_s_per_million"] > 0
         assert f"| {row['broker']}, {row['transport']} | {row['peer']} | " in shown
@@ -194,6 +194,23 @@ def test_clients_are_compared_at_low_rates(tmp_path):
     }
     assert chart.read_bytes().startswith(b"\x89PNG")
     assert shown.strip() in (pages / "low-rates.md").read_text()
+
+
+def test_asyncio_clients_are_compared(tmp_path):
+    pages = Path(shutil.copytree(MEASURED, tmp_path / "measured"))
+    script = str(BENCH / "macro" / "asyncio_clients.py")
+    shown = run(script, "--small", "--sides=embedded", f"--results={tmp_path}", f"--pages={pages}")
+    (written,) = tmp_path.glob("*-asyncio.json")
+    rows = json.loads(written.read_text())["asyncio_clients"]["rows"]
+    assert [row["work"] for row in rows] == ["gather", "batch", "each", "paced", "fastapi", "iterate"]
+    for row in rows:
+        assert list(row["median"]) == ["kafkacore", "aiokafka", "confluent"]
+        for client, figures in row["median"].items():
+            assert figures["cpu_s_per_million"] > 0
+            if row["work"] in ("paced", "fastapi"):
+                assert 0 < figures["p50_ms"] <= figures["p99_ms"]
+            assert f"| {row['work']} | embedded broker | {client} | " in shown
+    assert shown.strip() in (pages / "asyncio.md").read_text()
 
 
 def test_command_line_is_measured(tmp_path):
@@ -219,6 +236,7 @@ def test_assignors_are_compared_with_those_of_apache_kafka(tmp_path):
 def test_no_script_is_left_out():
     known = {"setting.py", "run.py", "flatness.py", "memory.py", "spark.py", "broker.py", "transactions.py"}
     known |= {"consumer_groups.py", "assignors.py", "startup.py", "low_rates.py", "cli.py"}
+    known |= {"asyncio_clients.py", "asyncio_worker.py", "http_load.py"}
     assert {path.name for path in (BENCH / "macro").glob("*.py")} == known
 
 

@@ -40,6 +40,7 @@ def _coroutine(
     async def call(self: AIOKafkaAdminClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self._call(method, *args, **kwargs)
 
+    call.__doc__ = f"Do what :meth:`kafkacore.KafkaAdminClient.{method.__name__}` does."
     return call
 
 

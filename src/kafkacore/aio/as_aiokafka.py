@@ -76,7 +76,7 @@ class _Consumer(AIOKafkaConsumer):
         return SimpleNamespace(topics=self.subscription())
 
 
-#: What FastStream passes for a setting that was not given.
+#: Value that FastStream passes for a setting that was not given.
 _MISSING = object()
 
 

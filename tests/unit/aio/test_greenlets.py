@@ -20,7 +20,7 @@ def test_code_waits_for_awaitables_while_other_tasks_run():
             order.append("began")
             first.set()
             _greenlets.wait(second.wait())
-            order.append("went on")
+            order.append("continued")
             return text + end
 
         async def other():
@@ -30,7 +30,7 @@ def test_code_waits_for_awaitables_while_other_tasks_run():
 
         result, _ = await asyncio.gather(_greenlets.run(code, "a", end="b"), other())
         assert result == "ab"
-        assert order == ["began", "other", "went on"]
+        assert order == ["began", "other", "continued"]
         assert not _greenlets.can_wait()
 
     asyncio.run(main())

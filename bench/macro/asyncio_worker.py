@@ -1,0 +1,303 @@
+"""Run one asyncio client in a process of its own, for ``asyncio_clients.py``.
+
+    python bench/macro/asyncio_worker.py '{"client": "kafkacore", "work": "gather", …}'
+
+The argument is a JSON object with the fields of :class:`Task`, and the output is one with the figures.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import quantiles
+from typing import Any
+
+#: Records whose sends are awaited together, or that are sent by one call.
+GATHERED = 1_000
+VALUE = bytes(range(100))
+HTTP_LOAD = str(Path(__file__).with_name("http_load.py"))
+
+
+@dataclass(frozen=True)
+class Task:
+    """The work of a process.
+
+    Attributes
+    ----------
+    client:
+        ``kafkacore``, ``aiokafka`` or ``confluent``.
+    work:
+        Name of a function in ``WORKS``.
+    records, warm_up:
+        Records that are measured, and records before them that are not.
+    rate:
+        Records per second of the work ``paced``.
+    """
+
+    client: str
+    work: str
+    servers: str
+    topic: str
+    records: int
+    warm_up: int
+    rate: int = 1_000
+
+
+class AiokafkaStyle:
+    """A producer and a consumer with aiokafka's API: aiokafka's own, or kafkacore's."""
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        if task.client == "aiokafka":
+            import aiokafka as module
+        else:
+            import kafkacore.aio as module
+        self._module: Any = module
+        self._client: Any = None
+
+    async def start_producer(self) -> None:
+        self._client = self._module.AIOKafkaProducer(bootstrap_servers=self._task.servers, acks=1)
+        await self._client.start()
+
+    async def start_consumer(self) -> None:
+        self._client = self._module.AIOKafkaConsumer(
+            self._task.topic,
+            bootstrap_servers=self._task.servers,
+            group_id=None,
+            auto_offset_reset="earliest",
+        )
+        await self._client.start()
+
+    async def stop(self) -> None:
+        await self._client.stop()
+
+    def send(self) -> Awaitable[Any]:
+        sent: Awaitable[Any] = self._client.send_and_wait(self._task.topic, VALUE)
+        return sent
+
+    async def send_batch(self) -> None:
+        if self._task.client == "kafkacore":
+            await self._client.send_rows(self._task.topic, [VALUE] * GATHERED)
+            return
+        # aiokafka has no call for many records: a batch is built by a call for each of them.
+        left = GATHERED
+        sent = []
+        while left:
+            batch = self._client.create_batch()
+            while left and batch.append(key=None, value=VALUE, timestamp=None) is not None:
+                left -= 1
+            sent.append(await self._client.send_batch(batch, self._task.topic, partition=0))
+        await asyncio.gather(*sent)
+
+    async def consume(self, records: int) -> None:
+        async for _ in self._client:
+            records -= 1
+            if not records:
+                return
+
+
+class Confluent:
+    """The asyncio clients of confluent-kafka, which call librdkafka in a pool of threads."""
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self._client: Any = None
+        self._polling: asyncio.Task[None] | None = None
+
+    async def start_producer(self) -> None:
+        from confluent_kafka.aio import AIOProducer
+
+        # By default, the client waits for 1,000 records or for a second before it sends.
+        is_single = self._task.work in ("each", "paced", "fastapi")
+        self._client = AIOProducer(
+            {"bootstrap.servers": self._task.servers, "acks": 1, "linger.ms": 0},
+            batch_size=1 if is_single else GATHERED,
+        )
+        if is_single:
+            self._polling = asyncio.create_task(self._poll())
+
+    async def _poll(self) -> None:
+        # The client itself handles acknowledgements only when it sends the next record.
+        while True:
+            await self._client.poll(0.1)
+
+    async def start_consumer(self) -> None:
+        from confluent_kafka.aio import AIOConsumer
+
+        self._client = AIOConsumer(
+            {
+                "bootstrap.servers": self._task.servers,
+                "group.id": f"{self._task.topic}-{time.time_ns()}",
+                "auto.offset.reset": "earliest",
+                "enable.auto.commit": False,
+            }
+        )
+        await self._client.subscribe([self._task.topic])
+
+    async def stop(self) -> None:
+        if self._polling is not None:
+            self._polling.cancel()
+        await self._client.close()
+
+    async def send(self) -> None:
+        await (await self._client.produce(self._task.topic, value=VALUE))
+
+    async def send_batch(self) -> None:
+        await asyncio.gather(*[self.send() for _ in range(GATHERED)])
+
+    async def consume(self, records: int) -> None:
+        while records > 0:
+            message = await self._client.poll(1.0)
+            if message is not None and message.error() is None:
+                records -= 1
+
+
+class Figures:
+    """The CPU time and the wall time since the creation of this object."""
+
+    def __init__(self, records: int) -> None:
+        self._records = records
+        self._cpu_s, self._wall_s = time.process_time(), time.perf_counter()
+
+    def read(self) -> dict[str, Any]:
+        per_million = 1e6 / self._records
+        return {
+            "cpu_s_per_million": (time.process_time() - self._cpu_s) * per_million,
+            "records_per_s": self._records / (time.perf_counter() - self._wall_s),
+        }
+
+
+async def gather(client: Any, task: Task) -> dict[str, Any]:
+    """Await 1,000 sends together."""
+
+    async def some(records: int) -> None:
+        for _ in range(0, records, GATHERED):
+            await asyncio.gather(*[client.send() for _ in range(GATHERED)])
+
+    return await measured_producer(client, task, some)
+
+
+async def batch(client: Any, task: Task) -> dict[str, Any]:
+    """Send 1,000 records at once, by the client's cheapest call."""
+
+    async def some(records: int) -> None:
+        for _ in range(0, records, GATHERED):
+            await client.send_batch()
+
+    return await measured_producer(client, task, some)
+
+
+async def each(client: Any, task: Task) -> dict[str, Any]:
+    """Await every send before the next one."""
+
+    async def some(records: int) -> None:
+        for _ in range(records):
+            await client.send()
+
+    return await measured_producer(client, task, some)
+
+
+async def measured_producer(
+    client: Any, task: Task, some: Callable[[int], Awaitable[None]]
+) -> dict[str, Any]:
+    await client.start_producer()
+    await some(task.warm_up)
+    figures = Figures(task.records)
+    await some(task.records)
+    read = figures.read()
+    await client.stop()
+    return read
+
+
+async def paced(client: Any, task: Task) -> dict[str, Any]:
+    """Send a record whenever one is due, and measure the time from then until it is acknowledged."""
+    await client.start_producer()
+    for _ in range(task.warm_up):
+        await client.send()
+    latencies_ms: list[float] = []
+
+    async def one(due_s: float) -> None:
+        await client.send()
+        latencies_ms.append((time.perf_counter() - due_s) * 1_000)
+
+    figures = Figures(task.records)
+    began_s = time.perf_counter()
+    async with asyncio.TaskGroup() as tasks:
+        for number in range(task.records):
+            due_s = began_s + number / task.rate
+            await asyncio.sleep(max(0.0, due_s - time.perf_counter()))
+            tasks.create_task(one(due_s))
+    read = figures.read()
+    await client.stop()
+    cuts = quantiles(latencies_ms, n=100)
+    return read | {"p50_ms": cuts[49], "p99_ms": cuts[98]}
+
+
+async def fastapi(client: Any, task: Task) -> dict[str, Any]:
+    """Send a record for each request to a FastAPI application, which answers after the acknowledgement."""
+    import uvicorn
+    from fastapi import FastAPI
+
+    app = FastAPI()
+
+    @app.post("/orders")
+    async def order(body: dict[str, str]) -> dict[str, str]:
+        await client.send()
+        return body
+
+    async def load(requests: int) -> dict[str, Any]:
+        arguments = (sys.executable, HTTP_LOAD, str(port), "/orders", str(requests))
+        loading = await asyncio.create_subprocess_exec(*arguments, stdout=asyncio.subprocess.PIPE)
+        out, _ = await loading.communicate()
+        found: dict[str, Any] = json.loads(out)
+        return found
+
+    await client.start_producer()
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning"))
+    listener = server.config.bind_socket()
+    port = listener.getsockname()[1]
+    serving = asyncio.create_task(server.serve([listener]))
+    await load(task.warm_up)
+    figures = Figures(task.records)
+    found = await load(task.records)
+    read = figures.read() | found
+    server.should_exit = True
+    await serving
+    await client.stop()
+    return read
+
+
+async def iterate(client: Any, task: Task) -> dict[str, Any]:
+    """Consume records one by one."""
+    await client.start_consumer()
+    await client.consume(task.warm_up)
+    figures = Figures(task.records)
+    await client.consume(task.records)
+    read = figures.read()
+    await client.stop()
+    return read
+
+
+WORKS = {
+    "gather": gather,
+    "batch": batch,
+    "each": each,
+    "paced": paced,
+    "fastapi": fastapi,
+    "iterate": iterate,
+}
+
+
+def main() -> None:
+    task = Task(**json.loads(sys.argv[1]))
+    client = Confluent(task) if task.client == "confluent" else AiokafkaStyle(task)
+    print(json.dumps(asyncio.run(WORKS[task.work](client, task))))
+
+
+if __name__ == "__main__":
+    main()
