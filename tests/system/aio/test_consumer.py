@@ -800,3 +800,20 @@ def test_iteration_lets_other_tasks_run(run, topic, produce, new_consumer):
             counting.cancel()
 
     run(main())
+
+
+def test_records_read_during_processing_are_not_lost_by_an_error(run, topic, produce, new_consumer):
+    """A block that ends with an exception does not commit, so that its last record is read again."""
+    produce(topic, range(3))
+
+    async def main():
+        with pytest.raises(ValueError, match="failed"):
+            async with new_consumer(topic, group_id=topic) as consumer:
+                await consumer.getone()
+                raise ValueError("failed")
+        async with new_consumer(topic, group_id=topic) as consumer:
+            assert (await consumer.getone()).value == b"0"
+        async with new_consumer(topic, group_id=topic) as consumer:
+            assert (await consumer.getone()).value == b"1"
+
+    run(main())
