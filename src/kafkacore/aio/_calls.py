@@ -25,10 +25,21 @@ T = TypeVar("T")
 #: Longest turn of a poll, in milliseconds, while another poll for other partitions waits.
 TURN_MS = 100.0
 
-#: The calls whose listener or interceptor runs in this context, and which of the two it is.
-_user_code: contextvars.ContextVar[tuple[object, str] | None] = contextvars.ContextVar(
-    "user_code", default=None
-)
+
+class _UserCode:
+    """A listener or an interceptor that runs."""
+
+    __slots__ = ("calls", "is_over", "kind")
+
+    def __init__(self, calls: EngineCalls, kind: str) -> None:
+        self.calls = calls
+        self.kind = kind
+        #: Whether it has returned. Tasks that it has started may run longer.
+        self.is_over = False
+
+
+#: The code of the application in whose context a call is made; ``None`` outside of such code.
+_user_code: contextvars.ContextVar[_UserCode | None] = contextvars.ContextVar("user_code", default=None)
 
 
 class EngineCalls:
@@ -74,7 +85,7 @@ class EngineCalls:
     # ---- Calls -------------------------------------------------------------------------------------------
     async def call(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a function of the engine, before any waiting poll continues."""
-        if _user_code.get() == (self, "interceptor"):
+        if self._caller() == "interceptor":
             raise IllegalStateError("an interceptor must not call the consumer that called it")
         await self._enter()
         try:
@@ -122,13 +133,10 @@ class EngineCalls:
         WakeupError
             Once after each :meth:`wakeup`.
         """
-        caller = _user_code.get()
-        if caller is not None and caller[0] is self:
-            raise IllegalStateError(
-                f"a rebalance {caller[1]} must not read records from the consumer that called it"
-                if caller[1] == "listener"
-                else "an interceptor must not call the consumer that called it"
-            )
+        caller = self._caller()
+        if caller is not None:
+            name = "an interceptor" if caller == "interceptor" else "a rebalance listener"
+            raise IllegalStateError(f"{name} must not read records from the consumer that called it")
         while True:
             if not await self._begin_poll(timer, is_restricted):
                 return None
@@ -197,6 +205,11 @@ class EngineCalls:
         self._client.wakeup()
 
     # ---- Code of the application -------------------------------------------------------------------------
+    def _caller(self) -> str | None:
+        """Return ``"listener"`` or ``"interceptor"`` if such code of this consumer makes the call."""
+        code = _user_code.get()
+        return None if code is None or code.calls is not self or code.is_over else code.kind
+
     def await_listener(self, awaitable: Awaitable[Any]) -> None:
         """Run a rebalance listener from code of the engine. Other calls, except polls, may run meanwhile.
 
@@ -219,10 +232,12 @@ class EngineCalls:
         if not _greenlets.can_wait():
             self._start(awaitable, "interceptor")
             return None
-        before = _user_code.set((self, "interceptor"))
+        code = _UserCode(self, "interceptor")
+        before = _user_code.set(code)
         try:
             return _greenlets.wait(awaitable)
         finally:
+            code.is_over = True
             _user_code.reset(before)
 
     def raise_deferred(self, before: Callable[[], None] | None = None) -> None:
@@ -234,9 +249,10 @@ class EngineCalls:
             raise error
 
     def _start(self, awaitable: Awaitable[T], kind: str) -> asyncio.Task[T]:
+        code = _UserCode(self, kind)
         context = contextvars.copy_context()
-        context.run(_user_code.set, (self, kind))
-        task = asyncio.get_running_loop().create_task(_result_of(awaitable), context=context)
+        context.run(_user_code.set, code)
+        task = asyncio.get_running_loop().create_task(_result_of(awaitable, code), context=context)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
@@ -271,7 +287,7 @@ class EngineCalls:
             If the running call has not ended in time, because it runs a listener or an interceptor.
         """
         # A poll that runs a listener ends before the consumer is closed, unless the listener closes it.
-        locks = [self._engine] if _user_code.get() == (self, "listener") else [self._polls, self._engine]
+        locks = [self._engine] if self._caller() == "listener" else [self._polls, self._engine]
         held: list[asyncio.Lock] = []
         self._client.begin_close()
         try:
@@ -295,8 +311,11 @@ class EngineCalls:
             self.raise_deferred()
 
 
-async def _result_of(awaitable: Awaitable[T]) -> T:
-    return await awaitable
+async def _result_of(awaitable: Awaitable[T], code: _UserCode) -> T:
+    try:
+        return await awaitable
+    finally:
+        code.is_over = True
 
 
 def _nothing() -> None:

@@ -807,10 +807,13 @@ def test_records_read_during_processing_are_not_lost_by_an_error(run, topic, pro
     produce(topic, range(3))
 
     async def main():
-        with pytest.raises(ValueError, match="failed"):
+        async def fail():
             async with new_consumer(topic, group_id=topic) as consumer:
                 await consumer.getone()
                 raise ValueError("failed")
+
+        with pytest.raises(ValueError, match="failed"):
+            await fail()
         async with new_consumer(topic, group_id=topic) as consumer:
             assert (await consumer.getone()).value == b"0"
         async with new_consumer(topic, group_id=topic) as consumer:

@@ -99,7 +99,7 @@ class Members:
     def process(self, partition, offsets):
         assert offsets == list(range(offsets[0], offsets[0] + len(offsets))), "skipped within a batch"
         seen = self.seen[partition]
-        # The records before the first one were processed by this member or an earlier owner.
+        # This member or an earlier owner has processed all records before the first one.
         assert seen.issuperset(range(offsets[0])), f"{partition} skipped records before {offsets[0]}"
         self.repeated += len(seen.intersection(offsets))
         seen.update(offsets)

@@ -263,6 +263,26 @@ def test_listener_must_not_poll():
     asyncio.run(main())
 
 
+def test_task_of_a_listener_may_poll_after_the_listener():
+    async def main():
+        engine = Engine()
+        may_poll, tasks = asyncio.Event(), []
+
+        async def poll():
+            await may_poll.wait()
+            return await engine.poll()
+
+        async def listener():
+            tasks.append(asyncio.create_task(poll()))
+
+        await engine.calls.call(listening(engine, listener))
+        may_poll.set()
+        engine.records.append("record")
+        assert await tasks[0] == "record"
+
+    asyncio.run(main())
+
+
 def test_interceptor_must_not_call_the_consumer():
     async def main():
         engine = Engine()
