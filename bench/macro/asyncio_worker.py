@@ -20,6 +20,8 @@ from typing import Any
 #: Records whose sends are awaited together, or that are sent by one call.
 GATHERED = 1_000
 VALUE = bytes(range(100))
+#: Size of a batch in the work ``batch``, in bytes, so that the records of one call are in one batch.
+LARGE_BATCH = 1_000_000
 HTTP_LOAD = str(Path(__file__).with_name("http_load.py"))
 
 
@@ -61,7 +63,8 @@ class AiokafkaStyle:
         self._client: Any = None
 
     async def start_producer(self) -> None:
-        self._client = self._module.AIOKafkaProducer(bootstrap_servers=self._task.servers, acks=1)
+        large = {"max_batch_size": LARGE_BATCH} if self._task.work == "batch" else {}
+        self._client = self._module.AIOKafkaProducer(bootstrap_servers=self._task.servers, acks=1, **large)
         await self._client.start()
 
     async def start_consumer(self) -> None:
@@ -76,13 +79,17 @@ class AiokafkaStyle:
     async def stop(self) -> None:
         await self._client.stop()
 
+    def begin_send(self) -> Awaitable[Awaitable[Any]]:
+        future: Awaitable[Awaitable[Any]] = self._client.send(self._task.topic, VALUE)
+        return future
+
     def send(self) -> Awaitable[Any]:
         sent: Awaitable[Any] = self._client.send_and_wait(self._task.topic, VALUE)
         return sent
 
     async def send_batch(self) -> None:
         if self._task.client == "kafkacore":
-            await self._client.send_rows(self._task.topic, [VALUE] * GATHERED)
+            await (await self._client.send_rows(self._task.topic, [VALUE] * GATHERED))
             return
         # aiokafka has no call for many records: a batch is built by a call for each of them.
         left = GATHERED
@@ -114,8 +121,9 @@ class Confluent:
 
         # By default, the client waits for 1,000 records or for a second before it sends.
         is_single = self._task.work in ("each", "paced", "fastapi")
+        large = {"batch.size": LARGE_BATCH} if self._task.work == "batch" else {}
         self._client = AIOProducer(
-            {"bootstrap.servers": self._task.servers, "acks": 1, "linger.ms": 0},
+            {"bootstrap.servers": self._task.servers, "acks": 1, "linger.ms": 0, **large},
             batch_size=1 if is_single else GATHERED,
         )
         if is_single:
@@ -144,8 +152,12 @@ class Confluent:
             self._polling.cancel()
         await self._client.close()
 
+    def begin_send(self) -> Awaitable[Awaitable[Any]]:
+        future: Awaitable[Awaitable[Any]] = self._client.produce(self._task.topic, value=VALUE)
+        return future
+
     async def send(self) -> None:
-        await (await self._client.produce(self._task.topic, value=VALUE))
+        await (await self.begin_send())
 
     async def send_batch(self) -> None:
         await asyncio.gather(*[self.send() for _ in range(GATHERED)])
@@ -173,7 +185,17 @@ class Figures:
 
 
 async def gather(client: Any, task: Task) -> dict[str, Any]:
-    """Await 1,000 sends together."""
+    """Send 1,000 records, and gather their futures."""
+
+    async def some(records: int) -> None:
+        for _ in range(0, records, GATHERED):
+            await asyncio.gather(*[await client.begin_send() for _ in range(GATHERED)])
+
+    return await measured_producer(client, task, some)
+
+
+async def tasks(client: Any, task: Task) -> dict[str, Any]:
+    """Send 1,000 records in a task each."""
 
     async def some(records: int) -> None:
         for _ in range(0, records, GATHERED):
@@ -285,6 +307,7 @@ async def iterate(client: Any, task: Task) -> dict[str, Any]:
 
 WORKS = {
     "gather": gather,
+    "tasks": tasks,
     "batch": batch,
     "each": each,
     "paced": paced,
