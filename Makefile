@@ -7,7 +7,7 @@ COMPILE  := KAFKACORE_BUILD_ONLY=$(ONLY) $(BIN)/python setup.py -q build_ext --i
 # Tests start hundreds of processes. Without byte code, each compiles the sources of kafkacore, in a CPU second.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo unit test java reliability kafka-suite lint docs bench fuzz sanitize audit sbom build clean
+.PHONY: help demo unit test reliability kafka-suite lint docs bench fuzz sanitize audit sbom build clean
 
 help:  ## Show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,12 +26,8 @@ unit: $(VENV)/.unit  ## Run the unit tests, in about two minutes; needs no Java,
 
 JARS := PYTHONPATH=tests/support $(BIN)/python -m peers.jars
 
-# What the tests need of Java: Apache Kafka's jars, and an archive of Spark's classes.
-java: build
+test: build  ## Set everything up and run all tests; TEST_ARGS=tests/unit/record runs a part of them
 	@$(JARS)
-	@PYTHONPATH=tests/support $(BIN)/python -m peers.spark_jvm
-
-test: java  ## Set everything up and run all tests; TEST_ARGS=tests/unit/record runs a part of them
 	$(BIN)/python -m pytest --numprocesses=$(TEST_WORKERS) --durations=60 --durations-min=4 $(TEST_ARGS)
 
 # Tests that run longer here than in a run of all tests; they import `dose`. They are sorted because the first test that

@@ -33,8 +33,8 @@ step "install and compile"
 make build
 wait "$jars"
 
-step "make lint, make docs, make sanitize and make java, in parallel"
-make --jobs=2 --output-sync=recurse lint docs sanitize java ONLY=wire,record,decode SANITIZE_ARGS="tests/unit/wire tests/unit/record tests/unit/decode tests/system/record"
+step "make lint, make docs and make sanitize, in parallel"
+make --jobs=2 --output-sync=recurse lint docs sanitize ONLY=wire,record,decode SANITIZE_ARGS="tests/unit/wire tests/unit/record tests/unit/decode tests/system/record"
 
 step "make test"
 make test

@@ -103,8 +103,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
     Commands use an active session as it is. Starting a session takes longer than any of these tests.
     """
-    from peers.spark_jvm import spark_jvm_options
-
     from kafkacore.security.references import ALLOWED_PATHS
     from kafkacore.spark.session import spark_session
 
@@ -113,7 +111,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     # The event log of queries must not contain a secret (spark/test_secrets.py).
     configs = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": f"file:{folder}/events"}
     configs["spark.eventLog.compress"] = "false"
-    configs |= {"spark.driver.extraJavaOptions": spark_jvm_options(), **stuck_spark.TRACES}
+    configs |= stuck_spark.TRACES
     with pytest.MonkeyPatch.context() as patch:
         # The planner and the workers inherit this process's environment when Spark starts.
         patch.setenv(ALLOWED_PATHS, str(tmp_path_factory.getbasetemp()))

@@ -38,8 +38,6 @@ COPY_DEPENDENCIES = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy
 CLASS_ARCHIVES = "classes"
 #: Options for programs whose start-up time matters more than their peak speed.
 SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Djava.awt.headless=true")
-#: Java ignores an unsuitable class data archive with a warning, which must not be on standard output.
-ARCHIVE_LOGGING = ("-Xlog:disable", "-Xlog:all=warning:stderr")
 #: Options of ``kafka-server-start`` for a broker.
 LIKE_A_SERVER = (
     "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35",
@@ -207,7 +205,8 @@ def java_command(main_class: str, *args: str, jvm: Iterable[str] = SHORT_LIVED) 
     log = f"-Dlog4j2.configurationFile={LOG4J}"
     options = [*jvm, log]
     if set(SHORT_LIVED) <= set(options) and class_archive().exists():
-        options += [*ARCHIVE_LOGGING, f"-XX:SharedArchiveFile={class_archive()}"]
+        # Java ignores an unsuitable archive with a warning, which must not be on standard output.
+        options += ["-Xlog:disable", "-Xlog:all=warning:stderr", f"-XX:SharedArchiveFile={class_archive()}"]
     return [find_program("java"), *options, "-cp", classpath, main_class, *args]
 
 

@@ -17,9 +17,9 @@ from types import TracebackType
 import pyarrow.parquet as pq
 import pyspark
 from eventually import BUDGET_S, eventually
-from peers.spark_jvm import spark_jvm_options
 
 from kafkacore.bench.spark.processes import descendants
+from kafkacore.spark.session import SHORT_LIVED_JVM
 
 SPARK_HOME = Path(pyspark.__file__).parent
 JOB = Path(__file__).with_name("streaming_job.py")
@@ -29,8 +29,8 @@ CONFS = {
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.extraJavaOptions": spark_jvm_options(),
-    "spark.executor.extraJavaOptions": spark_jvm_options(),
+    "spark.driver.extraJavaOptions": SHORT_LIVED_JVM,
+    "spark.executor.extraJavaOptions": SHORT_LIVED_JVM,
     # A task must be retried indefinitely, because its workers are killed again and again.
     "spark.task.maxFailures": "1000",
     # The sink's list of files remains one file per batch.

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 from eventually import BUDGET_MS, BUDGET_S, eventually
-from peers.spark_jvm import spark_jvm_options
 
 from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.spark.session import SHORT_LIVED_JVM
 
 
 class Command:
@@ -30,7 +30,7 @@ class Command:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             stdin=subprocess.DEVNULL,
-            env={**os.environ, "SPARK_SUBMIT_OPTS": spark_jvm_options()},
+            env={**os.environ, "SPARK_SUBMIT_OPTS": SHORT_LIVED_JVM},
             process_group=0,
             # The test runner may ignore Ctrl-C, and a child would inherit that.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),

@@ -12,7 +12,8 @@ import pytest
 from eventually import BUDGET_S
 from peers.apache_kafka import ApacheKafka
 from peers.jars import spark_kafka_jars
-from peers.spark_jvm import spark_jvm_options
+
+from kafkacore.spark.session import SHORT_LIVED_JVM
 
 REPORT = Path(__file__).resolve().parents[3] / "bench" / "report.py"
 
@@ -24,7 +25,7 @@ def test_both_sides_are_measured_side_by_side(apache_kafka: ApacheKafka, tmp_pat
     command += ["--bootstrap", apache_kafka.bootstrap_servers, "--records", "2000", "--rounds", "1"]
     command += ["--spark-kafka-jars", f"{spark_kafka_jars()}/*", "--output", str(target)]
     # In such a short run, the optimizing compiler would use most of the processor time.
-    environment = {**os.environ, "SPARK_SUBMIT_OPTS": spark_jvm_options()}
+    environment = {**os.environ, "SPARK_SUBMIT_OPTS": SHORT_LIVED_JVM}
     done = subprocess.run(
         command, capture_output=True, text=True, env=environment, timeout=7 * BUDGET_S, check=False
     )

@@ -9,7 +9,8 @@ import uuid
 import pytest
 from eventually import BUDGET_S
 from peers.secure_listeners import PASSWORDS
-from peers.spark_jvm import spark_jvm_options
+
+from kafkacore.spark.session import SHORT_LIVED_JVM
 
 WRONG_PASSWORD = "hunter2-zq7"
 #: Code that Python imports at its start. It skips the program itself, where PySpark's bridge logs each call.
@@ -78,7 +79,7 @@ def test_no_worker_of_spark_logs_a_password_at_any_level(secure_broker, tmp_path
             **os.environ,
             "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)]),
             "PYSPARK_PYTHON": sys.executable,
-            "SPARK_SUBMIT_OPTS": spark_jvm_options(),
+            "SPARK_SUBMIT_OPTS": SHORT_LIVED_JVM,
             "WORKER_LOGS": str(tmp_path / "logs"),
         },
         capture_output=True,

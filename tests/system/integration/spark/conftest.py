@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import pytest
 from model import stuck_spark
 from peers.jars import spark_kafka_jars
-from peers.spark_jvm import spark_jvm_options
 from peers.streams import Streams, Topic
 
 from kafkacore.security.references import ALLOWED_PATHS
@@ -30,7 +29,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     # As in the other session: the event log of a query must contain no secret.
     events = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": f"file:{folder}/events"}
     configs = {"spark.jars": jars, "spark.eventLog.compress": "false", **events, **stuck_spark.TRACES}
-    configs["spark.driver.extraJavaOptions"] = spark_jvm_options()
     with pytest.MonkeyPatch.context() as patch:
         # The planner and the workers inherit the environment that Spark is started with.
         patch.setenv(ALLOWED_PATHS, str(tmp_path_factory.getbasetemp()))
