@@ -24,6 +24,7 @@ import struct
 import sys
 import tempfile
 import warnings
+from asyncio import CancelledError
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -428,7 +429,7 @@ class Poker:
         self.note[:400] = text.ljust(400, b"\0")
         try:
             return function(*args)
-        except Exception as error:  # noqa: BLE001
+        except (Exception, CancelledError) as error:  # noqa: BLE001 - a cancelled future raises CancelledError
             return error
 
     def poke_class(self, cls: type) -> None:
