@@ -17,7 +17,7 @@ from kafkacore.admin.config_types import AdminConfig
 from kafkacore.admin.kafka_admin_client import KafkaAdminClient
 from kafkacore.aio import _greenlets
 from kafkacore.aio._loop_resolver import loop_resolver
-from kafkacore.aio._loop_wait import LoopWait
+from kafkacore.aio._loop_wait import LoopWait, close_in_loop
 from kafkacore.client.config import refuse_positional, resolve, servers_text
 from kafkacore.errors import IllegalStateError
 from kafkacore.network import Selector
@@ -127,7 +127,7 @@ class AIOKafkaAdminClient:
     def _disconnect(self) -> None:
         admin, self._admin = self._admin, None
         if admin is not None:
-            _close(admin)
+            admin.close()
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -143,12 +143,7 @@ class AIOKafkaAdminClient:
         if admin is None:
             return
         warnings.warn(f"unclosed {self!r}", ResourceWarning, source=self, stacklevel=2)
-        # The garbage collector may run this on any thread.
-        loop = self._loop
-        if loop is not None and loop.is_running() and asyncio._get_running_loop() is not loop:
-            loop.call_soon_threadsafe(_close, admin)
-        else:
-            _close(admin)
+        close_in_loop(self._loop, admin.close)
 
     def __reduce__(self) -> NoReturn:
         refuse_copy(self, "its connections belong to this process; create one in each process")
@@ -257,10 +252,3 @@ class AIOKafkaAdminClient:
     describe_user_scram_credentials = _coroutine(KafkaAdminClient.describe_user_scram_credentials)
     describe_client_quotas = _coroutine(KafkaAdminClient.describe_client_quotas)
     alter_client_quotas = _coroutine(KafkaAdminClient.alter_client_quotas)
-
-
-def _close(admin: KafkaAdminClient) -> None:
-    event_wait = admin._requester.client.event_wait
-    if isinstance(event_wait, LoopWait) and not admin._requester.is_forked:
-        event_wait.close()
-    admin.close()

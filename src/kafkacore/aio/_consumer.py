@@ -17,7 +17,7 @@ from typing import Any, Self, TypeVar, Unpack
 from kafkacore.aio._background import BackgroundWork
 from kafkacore.aio._calls import EngineCalls
 from kafkacore.aio._loop_resolver import loop_resolver
-from kafkacore.aio._loop_wait import LoopWait
+from kafkacore.aio._loop_wait import LoopWait, close_in_loop
 from kafkacore.aio._user_code import AnyRebalanceListener, InterceptorCaller, ListenerCaller
 from kafkacore.clock import Clock
 from kafkacore.consumer import ConsumerRecord, Hold, KafkaConsumer, SubscriptionPattern
@@ -289,12 +289,7 @@ class AIOKafkaConsumer:
             return
         self._is_closed = True
         warnings.warn(f"unclosed {self!r}", ResourceWarning, source=self, stacklevel=2)
-        # Send nothing to the brokers, because the garbage collector may run this on any thread.
-        loop = self._loop
-        if loop is not None and loop.is_running() and asyncio._get_running_loop() is not loop:
-            loop.call_soon_threadsafe(_close_engine, self._engine.heartbeats.close, self._engine.client.close)
-        else:
-            self._close_all()
+        close_in_loop(self._loop, self._close_all)
 
     def __repr__(self) -> str:
         return (
@@ -923,11 +918,6 @@ class AIOKafkaConsumer:
 def _bootstrap_timeout_ms() -> float:
     timeout_ms: float = KafkaConsumer.DEFAULT_CONFIG["bootstrap_timeout_ms"]
     return timeout_ms
-
-
-def _close_engine(*closing: Callable[[], None]) -> None:
-    for close in closing:
-        close()
 
 
 def _stopped() -> ConsumerStoppedError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Callable
 
 from kafkacore.aio import _greenlets
 from kafkacore.errors import KafkaConfigurationError
@@ -117,3 +118,11 @@ class LoopWait:
 def _end(waiter: asyncio.Future[bool]) -> None:
     if not waiter.done():
         waiter.set_result(False)
+
+
+def close_in_loop(loop: asyncio.AbstractEventLoop | None, close: Callable[[], object]) -> None:
+    """Call ``close`` of a client that any thread garbage-collects, in the client's event loop if it runs."""
+    if loop is not None and loop.is_running() and asyncio._get_running_loop() is not loop:
+        loop.call_soon_threadsafe(close)
+    else:
+        close()
