@@ -18,6 +18,7 @@ from kafkacore.admin.kafka_admin_client import KafkaAdminClient
 from kafkacore.aio import _greenlets
 from kafkacore.aio._loop_resolver import loop_resolver
 from kafkacore.aio._loop_wait import LoopWait, close_in_loop
+from kafkacore.aio._settings import DEFAULTS
 from kafkacore.client.config import refuse_positional, resolve, servers_text
 from kafkacore.errors import IllegalStateError
 from kafkacore.network import Selector
@@ -26,9 +27,6 @@ from kafkacore.wire.copying import refuse_copy
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-#: aiokafka's defaults that differ from those of the synchronous client.
-_DEFAULTS: dict[str, Any] = {"bootstrap_servers": "localhost", "request_timeout_ms": 40_000}
 
 
 def _coroutine(
@@ -79,7 +77,7 @@ class AIOKafkaAdminClient:
         refuse_positional(type(self).__name__, positional)
         if loop is not None:
             warnings.warn("the argument loop is deprecated and ignored", DeprecationWarning, stacklevel=2)
-        settings: dict[str, Any] = _DEFAULTS | dict(configs)
+        settings: dict[str, Any] = DEFAULTS | dict(configs)
         settings.pop("api_version", None)
         self.config = resolve({}, settings)
         self._settings = settings

@@ -18,6 +18,7 @@ from kafkacore.aio._background import BackgroundWork
 from kafkacore.aio._calls import EngineCalls
 from kafkacore.aio._loop_resolver import loop_resolver
 from kafkacore.aio._loop_wait import LoopWait, close_in_loop
+from kafkacore.aio._settings import DEFAULTS, default_sasl_mechanism
 from kafkacore.aio._user_code import AnyRebalanceListener, InterceptorCaller, ListenerCaller
 from kafkacore.clock import Clock
 from kafkacore.consumer import ConsumerRecord, Hold, KafkaConsumer, SubscriptionPattern
@@ -48,8 +49,7 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: aiokafka's defaults that differ from those of the synchronous consumer.
-_DEFAULTS: dict[str, Any] = {"bootstrap_servers": "localhost", "request_timeout_ms": 40_000}
+#: aiokafka's defaults in a classic group, where they are not those of the synchronous consumer.
 _CLASSIC_DEFAULTS: dict[str, Any] = {
     "partition_assignment_strategy": (RoundRobinPartitionAssignor,),
     "session_timeout_ms": 10_000,
@@ -117,9 +117,8 @@ class AIOKafkaConsumer:
         self._max_poll_records: int | None = settings.pop("max_poll_records", None)
         _check_max_records("max_poll_records", self._max_poll_records)
         is_classic = settings.get("group_protocol", "classic") == "classic"
-        settings = _DEFAULTS | (_CLASSIC_DEFAULTS if is_classic else {}) | settings
-        if str(settings.get("security_protocol", "")).upper().startswith("SASL_"):
-            settings.setdefault("sasl_mechanism", "PLAIN")
+        settings = DEFAULTS | (_CLASSIC_DEFAULTS if is_classic else {}) | settings
+        default_sasl_mechanism(settings)
         self._bootstrap_timeout_ms: float | None = settings.pop("bootstrap_timeout_ms", None)
         self._callers: list[InterceptorCaller | ListenerCaller] = [
             InterceptorCaller(each) for each in settings.get("interceptors", ())

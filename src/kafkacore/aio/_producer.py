@@ -136,11 +136,6 @@ class AIOKafkaProducer:
         interrupted = exc_type is not None and not issubclass(exc_type, Exception)
         await self.stop(INTERRUPTED_CLOSE_TIMEOUT_S if interrupted else None)
 
-    @property
-    def _closed(self) -> bool:
-        """Whether :meth:`stop` has been called. FastStream reads this attribute of aiokafka's producer."""
-        return self._producer is not None and self._producer._accumulator.records.closed
-
     def _started(self) -> KafkaProducer:
         if self._producer is None:
             raise IllegalStateError("this AIOKafkaProducer is not started: await its start() first")

@@ -6,12 +6,11 @@ import math
 import warnings
 from collections.abc import Mapping
 
+from kafkacore.aio._settings import DEFAULTS, default_sasl_mechanism
 from kafkacore.producer.config import ProducerConfigurationError, resolve_producer
 from kafkacore.producer.config_types import ProducerConfig
 from kafkacore.settings import Config
 
-#: aiokafka's defaults that are not those of ``KafkaProducer``.
-DEFAULTS = {"request_timeout_ms": 40_000}
 #: Arguments that aiokafka has deprecated, and ignores or will ignore.
 DEPRECATED = ("api_version", "loop")
 
@@ -48,6 +47,5 @@ def resolve_aio_producer(given: Mapping[str, object]) -> Config:
         del named["partitioner"]
     if "connections_max_idle_ms" in named and named["connections_max_idle_ms"] is None:
         named["connections_max_idle_ms"] = math.inf
-    if str(named.get("security_protocol", "")).upper().startswith("SASL"):
-        named.setdefault("sasl_mechanism", "PLAIN")
+    default_sasl_mechanism(named)
     return resolve_producer(named)

@@ -76,19 +76,12 @@ class _Consumer(AIOKafkaConsumer):
         return SimpleNamespace(topics=self.subscription())
 
 
-#: Value that FastStream passes for a setting that was not given.
-_MISSING = object()
-
-
 class _Producer(AIOKafkaProducer):
-    """A producer with the names of aiokafka that FastStream uses, although they are private."""
-
-    def __init__(self, **configs: Any) -> None:
-        super().__init__(**{name: value for name, value in configs.items() if value is not _MISSING})
+    """A producer with the private name of aiokafka that FastStream reads."""
 
     @property
     def _closed(self) -> bool:
-        return self._producer is None
+        return self._producer is not None and self._producer._accumulator.records.closed
 
 
 class _RecordType(type):
@@ -154,7 +147,7 @@ _CONTENTS: dict[str, dict[str, Any]] = {
     "aiokafka.errors": _public(errors),
     "aiokafka.partitioner": {"DefaultPartitioner": DefaultPartitioner},
     "aiokafka.producer": _PRODUCER,
-    "aiokafka.producer.producer": {**_PRODUCER, "_missing": _MISSING},
+    "aiokafka.producer.producer": {**_PRODUCER, "_missing": object()},
     "aiokafka.structs": _STRUCTS,
 }
 
