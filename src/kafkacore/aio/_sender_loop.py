@@ -13,6 +13,7 @@ from kafkacore.aio._loop_clock import LoopClock
 from kafkacore.aio._loop_resolver import loop_resolver
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.network import Selector
+from kafkacore.producer._partition_queue import PartitionQueue
 from kafkacore.producer.sender_run import SenderRun
 
 
@@ -21,7 +22,8 @@ class SenderLoop:
 
     A turn runs when a socket is ready, at the Sender's next deadline, and after :meth:`wake`. It runs the
     Sender once, so its time is bounded. Only while a host name is looked up, a turn waits, and then no other
-    turn runs. Only the event loop refers to a started object.
+    turn runs. If each record was sent alone lately, :meth:`wake` sends the next one without a turn. Only the
+    event loop refers to a started object.
 
     Parameters
     ----------
@@ -57,6 +59,11 @@ class SenderLoop:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at_s = math.inf
         self._wait_ms = 0.0
+        #: Whether a turn runs now.
+        self._is_in_turn = False
+        #: Whether the last turn that had something to send had one record only. Otherwise, other tasks
+        #: probably send records in the same iteration of the loop, and a request with all of them is cheaper.
+        self._sends_alone = False
         #: Whether an unexpected error has occurred, and the pause after it is not over.
         self._is_paused = False
         #: Runs the rest of a turn that waits; ``None`` if no turn waits.
@@ -64,8 +71,10 @@ class SenderLoop:
         sender_run.client.states.resolver = loop_resolver(loop)
         sender_run.client.event_wait = self
         sender_run.accumulator.sender_wakeup.wakeup = self.wake
-        # send() does not write a request itself: a turn at the end of the loop's current iteration sends all
-        # records of this iteration together.
+        # While a request is in flight, the records of all tasks collect in a batch. It is sent when the
+        # response has arrived, or when it is full.
+        sender_run.accumulator.sender_wakeup.in_flight = sender_run.client.in_flight
+        # No other thread polls, so send() cannot write a request itself: wake() does.
         sender_run.accumulator.records.direct = None
 
     # ---- Interface of the network thread -------------------------------------------------------------------
@@ -107,8 +116,33 @@ class SenderLoop:
 
     def wake(self) -> None:
         """Run a turn at the end of the loop's current iteration, or in the next one."""
-        if self._next_turn is None and self._waiting_turn is None and not self._is_paused:
+        if (
+            self._next_turn is None
+            and self._waiting_turn is None
+            and not self._is_paused
+            and not self._has_sent_at_once()
+        ):
             self._next_turn = self._loop.call_soon(self._turn)
+
+    def _has_sent_at_once(self) -> bool:
+        """Write the only waiting batch if no request is in flight, and return whether no turn is needed."""
+        run = self._run
+        direct = run.sender.direct
+        if (
+            direct is None
+            or not self._sends_alone
+            or run.client.in_flight.total > 0
+            or self._is_in_turn
+            or not self._is_watching
+            or self._timer is None
+            or run.closing
+            or run.accumulator.is_forked
+        ):
+            return False
+        if direct.send_waiting(self._clock.monotonic_ms(), True) < 0:
+            return False
+        run.accumulator.sender_wakeup.sender_runs()
+        return True
 
     def _wake_from_any_thread(self) -> None:
         if self._loop.is_closed():
@@ -147,11 +181,31 @@ class SenderLoop:
         if not self._run.has_more():
             self.end()
             return
-        pause_ms = self._run.turn()
+        active = self._run.accumulator.active
+        if active:
+            self._sends_alone = _is_one_record(active)
+        self._is_in_turn = True
+        try:
+            pause_ms = self._run.turn()
+        finally:
+            self._is_in_turn = False
         if pause_ms > 0:
             self._pause(pause_ms)
+        elif self._is_idle():
+            # The timer of an earlier turn is early enough, because responses bring no deadline forward.
+            self._run.accumulator.sender_wakeup.sender_runs()
         else:
             self._sleep(self._wait_ms)
+
+    def _is_idle(self) -> bool:
+        """Return whether this turn has only received responses, and the next one would do nothing."""
+        run = self._run
+        return (
+            self._timer is not None
+            and not run.closing
+            and self._selector.has_only_received()
+            and run.sender.is_idle
+        )
 
     def _turn_has_waited(self, turn: asyncio.Task[None]) -> None:
         self._waiting_turn = None
@@ -214,6 +268,13 @@ class SenderLoop:
         if self._is_watching and not self._loop.is_closed():
             self._loop.remove_reader(self._fd)
         self._is_watching = False
+
+
+def _is_one_record(active: dict[PartitionQueue, None]) -> bool:
+    if len(active) > 1:
+        return False
+    head = next(iter(active)).head
+    return head is not None and head.record_count == 1
 
 
 #: Producers of this process that are open.

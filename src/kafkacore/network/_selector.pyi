@@ -197,6 +197,11 @@ class Selector:
         """
     def flush(self) -> None:
         """Try to write the queued frames, without waiting for events. The next poll reports the results."""
+    def can_send_now(self, connection_id: str) -> bool:
+        """Return whether :meth:`send_now` may be used for a connection.
+
+        It may not if the connection uses TLS or SASL, or if its previous frame is not written yet.
+        """
     def borrow(self, connection_id: str) -> bool:
         """Let the calling thread send a frame by :meth:`send_now` while another thread polls.
 
@@ -206,8 +211,7 @@ class Selector:
         Returns
         -------
         bool
-            ``False`` if no thread waits in a poll, if the connection uses TLS or SASL, or if its previous
-            frame is not written yet.
+            ``False`` if no thread waits in a poll, or if :meth:`can_send_now` is false.
         """
     def give_back(self) -> None:
         """Let the polling thread continue after :meth:`borrow`."""
@@ -228,6 +232,8 @@ class Selector:
         IllegalStateError
             If the method is called in a forked child or after :meth:`close_all`.
         """
+    def has_only_received(self) -> bool:
+        """Return whether the last poll has received frames, and the next one would wait for events."""
     def poll_events(self, timeout_ms: float, return_on_completed_sends: bool = True) -> float:
         """Do what :meth:`poll` does without waiting, for a caller that itself waits for events.
 

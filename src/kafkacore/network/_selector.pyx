@@ -332,6 +332,17 @@ cdef class Selector:
         self.is_interrupted = True
         self.write_unwritten()
 
+    cpdef bint can_send_now(self, str connection_id) except -1:
+        """Return whether :meth:`send_now` may be used for a connection.
+
+        It may not if the connection uses TLS or SASL, or if its previous frame is not written yet.
+        """
+        cdef KafkaChannel channel = self.channels.get(connection_id)
+        return (
+            channel is not None and channel.is_ready and channel.pending_send is None
+            and channel.authenticator is None and channel.transport.bare_fd() >= 0
+        )
+
     def borrow(self, str connection_id):
         """Let the calling thread send a frame by :meth:`send_now` while another thread polls.
 
@@ -341,16 +352,9 @@ cdef class Selector:
         Returns
         -------
         bool
-            ``False`` if no thread waits in a poll, if the connection uses TLS or SASL, or if its previous
-            frame is not written yet.
+            ``False`` if no thread waits in a poll, or if :meth:`can_send_now` is false.
         """
-        cdef KafkaChannel channel = self.channels.get(connection_id)
-        if (
-            channel is None or not channel.is_ready or channel.pending_send is not None
-            or channel.authenticator is not None or channel.transport.bare_fd() < 0
-        ):
-            return False
-        return self.poller.borrow()
+        return self.can_send_now(connection_id) and self.poller.borrow()
 
     def give_back(self):
         """Let the polling thread continue after :meth:`borrow`."""
@@ -416,6 +420,13 @@ cdef class Selector:
         if self.poller.was_cut_short or self.has_results(return_on_completed_sends):
             return -1.0
         return self.listeners.wait_ms(self.wait_ms(timeout_ms))
+
+    def has_only_received(self):
+        """Return whether the last poll has received frames, and the next one would wait for events."""
+        return bool(self.completed_receives) and not (
+            self.connected or self.accepted or self.failed or self.disconnected or self.buffered
+            or self.unwritten or self.interrupt is not None or self.poller.was_cut_short
+        )
 
     # ---- Steps of a poll ----------------------------------------------------------------------------------
 

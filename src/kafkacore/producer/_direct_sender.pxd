@@ -6,6 +6,7 @@ from kafkacore.network._poller cimport Poller
 from kafkacore.producer._batch cimport ProducerBatch
 from kafkacore.producer._partition_queue cimport PartitionQueue
 from kafkacore.producer._producer_id_state cimport ProducerIdState
+from kafkacore.producer._sender_wakeup cimport SenderWakeup
 
 
 cdef class _Route:
@@ -31,6 +32,7 @@ cdef class DirectSender:
     cdef ProducerIdState _id_state
     cdef InFlightRequests _in_flight
     cdef Poller _poller
+    cdef SenderWakeup _wakeup
     # Node id → NodeApiVersions of the open connections.
     cdef dict _versions
     # PartitionQueue → _Route, for this snapshot of the metadata.

@@ -73,6 +73,7 @@ cdef class DirectSender:
         self._client = client
         self._clock = clock
         self._active = accumulator.active
+        self._wakeup = accumulator.sender_wakeup
         self._delivery_timeout_ms = accumulator.delivery_timeout_ms
         self._acks = sender.acks
         self._timeout_ms = sender.request_timeout_ms
@@ -128,8 +129,15 @@ cdef class DirectSender:
         """
         return self._in_flight.total == 0 or self._poller.has_events
 
-    def send_waiting(self, double now_ms):
-        """Send the only waiting batch, on the network thread.
+    def send_waiting(self, double now_ms, bint at_once=False):
+        """Send the only waiting batch. The caller is the network thread, and no poll is running.
+
+        Parameters
+        ----------
+        now_ms
+            Current time of the client's clock.
+        at_once
+            Whether to write the request now, instead of in the next poll.
 
         Returns
         -------
@@ -151,6 +159,8 @@ cdef class DirectSender:
         if (
             route is None or not self._in_flight.can_send_more(route.node_id)
             or not self._selector.is_channel_ready(route.connection_id)
+            or not batch.is_full and self._wakeup.collects(queue)
+            or at_once and not self._selector.can_send_now(route.connection_id)
         ):
             return -1
         request = self._new_request(route, batch, now_ms)
@@ -163,7 +173,10 @@ cdef class DirectSender:
         finally:
             if collects:
                 PyGC_Enable()
-        self._selector.send(request.send)
+        if at_once:
+            self._selector.send_now(request.send)
+        else:
+            self._selector.send(request.send)
         self._count(request, batch, now_ms)
         return route.node_id
 

@@ -1,4 +1,5 @@
 from kafkacore.producer._partition_queue import PartitionQueue
+from kafkacore.producer._sender_wakeup import SenderWakeup
 from kafkacore.producer.record_accumulator import ClusterView
 from kafkacore.structs import Node
 
@@ -8,6 +9,7 @@ def check_ready(
     now_ms: float,
     linger_ms: float,
     send_now: bool,
+    wakeup: SenderWakeup,
     nodes: dict[int, Node],
     unknown_leader_topics: set[str],
 ) -> float: ...

@@ -4,6 +4,7 @@ from libc.math cimport INFINITY
 
 from kafkacore.producer._batch cimport ProducerBatch
 from kafkacore.producer._partition_queue cimport PartitionQueue
+from kafkacore.producer._sender_wakeup cimport SenderWakeup
 
 
 cdef int _update_leader(PartitionQueue queue, cluster) except -1:
@@ -29,7 +30,7 @@ def backing_off_ms(PartitionQueue queue not None, cluster, double now_ms):
 
 
 def check_ready(dict active not None, cluster, double now_ms, double linger_ms, bint send_now,
-                dict nodes not None, set unknown_leader_topics not None):
+                SenderWakeup wakeup not None, dict nodes not None, set unknown_leader_topics not None):
     """Find the nodes that have data to be sent.
 
     Parameters
@@ -43,7 +44,9 @@ def check_ready(dict active not None, cluster, double now_ms, double linger_ms, 
     linger_ms
         How long a batch waits for more records.
     send_now
-        Whether batches are sent without waiting for ``linger_ms``.
+        Whether batches are sent without waiting for ``linger_ms`` or for a response.
+    wakeup
+        Knows whether batches wait for a response.
     nodes
         Node id → node. The function adds the nodes that it finds.
     unknown_leader_topics
@@ -74,7 +77,7 @@ def check_ready(dict active not None, cluster, double now_ms, double linger_ms, 
             continue
         wait_ms = _backing_off_ms(queue, head, now_ms)
         if wait_ms <= 0 and not (send_now or head.attempts > 0 or head is not queue._open or head.is_full):
-            wait_ms = head.created_ms + linger_ms - now_ms
+            wait_ms = INFINITY if wakeup.collects(queue) else head.created_ms + linger_ms - now_ms
         if wait_ms <= 0:
             nodes[queue._leader[0]] = queue._leader
         elif wait_ms < next_ms:

@@ -1,9 +1,12 @@
 from collections.abc import Callable, Container
 from typing import final
 
+from kafkacore.client._in_flight_requests import InFlightRequests
+
 @final
 class SenderWakeup:
     wakeup: Callable[[], object]
+    in_flight: InFlightRequests | None
     def __init__(self, wakeup: Callable[[], object]) -> None: ...
     def sender_runs(self) -> None: ...
     def sender_sleeps(self, until_ms: float, busy_nodes: Container[int] = ()) -> None: ...

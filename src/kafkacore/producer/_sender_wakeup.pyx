@@ -18,6 +18,12 @@ cdef class SenderWakeup:
     ----------
     wakeup
         Function that makes the sender's current wait, or else the next wait, return immediately.
+
+    Attributes
+    ----------
+    in_flight
+        The sender's requests in flight, if a batch that is not full waits while its node has one, so that it
+        collects more records (Nagle's algorithm); ``None`` if it does not wait.
     """
 
     def __init__(self, wakeup):
@@ -52,13 +58,22 @@ cdef class SenderWakeup:
     cdef bint _is_of_use(self, PartitionQueue queue) except -1:
         return not self._busy_nodes or queue._leader is None or queue._leader[0] not in self._busy_nodes
 
+    cdef bint collects(self, PartitionQueue queue) except -1:
+        """Return whether a batch that is not full waits for a response."""
+        return (
+            self.in_flight is not None and queue._leader is not None
+            and self.in_flight.count(queue._leader[0]) > 0
+        )
+
     cdef int batch_is_full(self, PartitionQueue queue) except -1:
         """Wake the sender for a batch that is full and has to be sent at once."""
         return self.wake() if self._is_of_use(queue) else 0
 
     cdef int batch_is_due(self, PartitionQueue queue, double due_ms) except -1:
         """Wake the sender for a new batch, if the batch is due before the sender wakes by itself."""
-        return self.wake() if due_ms < self._sleeps_until_ms and self._is_of_use(queue) else 0
+        if due_ms >= self._sleeps_until_ms or not self._is_of_use(queue) or self.collects(queue):
+            return 0
+        return self.wake()
 
     cpdef int wake(self) except -1:
         """Wake the sender at once."""

@@ -225,9 +225,10 @@ class RecordAccumulator:
     def ready(self, cluster: ClusterView, now_ms: float) -> ReadyCheckResult:
         """Return the nodes that have data to be sent, and when to check again.
 
-        The first batch of a partition is ready if it is full, has waited for ``linger_ms``, or has backed off
-        after a failure. It is also ready while the pool is exhausted, and while a flush or a close waits. A
-        batch that still backs off, or whose partition is muted, is never ready.
+        The first batch of a partition is ready if it is full, has waited for ``linger_ms`` and perhaps for a
+        response (:class:`SenderWakeup`), or has backed off after a failure. It is also ready while the pool
+        is exhausted, and while a flush or a close waits. A batch that still backs off, or whose partition is
+        muted, is never ready.
         """
         result = ReadyCheckResult()
         send_now = (
@@ -242,6 +243,7 @@ class RecordAccumulator:
             now_ms,
             self._linger_ms,
             send_now,
+            self.sender_wakeup,
             result.nodes,
             result.unknown_leader_topics,
         )

@@ -136,6 +136,17 @@ class Sender:
             or (self._idempotence is not None and self._idempotence.has_work)
         )
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether the next iteration would only wait for an event or a deadline."""
+        return (
+            self.direct is not None
+            and not self._accumulator.active
+            and not self._metadata.update_requested
+            and (self._control is None or not (self._control.is_busy or self._control.has_unsent))
+            and (self._idempotence is None or self._idempotence.next_turn_ms(math.inf) > 0)
+        )
+
     def begin_close(self, now_ms: float) -> None:
         """Begin to close the producer. An open transaction is aborted."""
         if self._idempotence is not None:

@@ -88,6 +88,29 @@ def test_send_and_wait_returns_the_position_of_the_record(
     )  # fmt: skip
 
 
+def test_tasks_that_await_their_sends_share_requests(
+    our_broker: EmbeddedBroker, run: Callable[[Main], Any], request: pytest.FixtureRequest
+) -> None:
+    topic = topic_of(request)
+
+    async def main() -> None:
+        async with AIOKafkaProducer(bootstrap_servers=our_broker.bootstrap_servers) as producer:
+            await producer.send_and_wait(topic, b"known")
+            requests = producer.metrics()["producer-metrics"]["request-total"]
+
+            async def some(task: int) -> None:
+                for number in range(20):
+                    await producer.send_and_wait(topic, b"%d %d" % (task, number))
+
+            await asyncio.gather(*[some(task) for task in range(50)])
+            # Records collect while a request is in flight: in 40 to 60 requests here, and otherwise in up to
+            # 1,000.
+            assert producer.metrics()["producer-metrics"]["request-total"] - requests <= 200
+
+    run(main())
+    assert len(values_of(our_broker.bootstrap_servers, topic)) == 1001
+
+
 def test_gathered_sends_share_requests_and_keep_their_order(
     our_broker: EmbeddedBroker, run: Callable[[Main], Any], request: pytest.FixtureRequest
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 from kafkacore.aio import _greenlets
 from kafkacore.aio._loop_clock import LoopClock
 from kafkacore.aio._sender_loop import SenderLoop
+from kafkacore.client._in_flight_requests import InFlightRequests
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.network import Selector
 from kafkacore.producer._sender_wakeup import SenderWakeup
@@ -23,10 +24,17 @@ class ScriptedRun:
     def __init__(self, backend: str | None = None) -> None:
         self.selector = Selector(VirtualClock(), backend=backend)
         self.client = SimpleNamespace(
-            selector=self.selector, event_wait=None, states=SimpleNamespace(resolver=None)
+            selector=self.selector,
+            event_wait=None,
+            states=SimpleNamespace(resolver=None),
+            in_flight=InFlightRequests(5),
         )
+        self.sender = SimpleNamespace(direct=None, is_idle=False)
         self.accumulator = SimpleNamespace(
-            sender_wakeup=SenderWakeup(lambda: None), records=SimpleNamespace(direct=self), is_forked=False
+            sender_wakeup=SenderWakeup(lambda: None),
+            records=SimpleNamespace(direct=self),
+            is_forked=False,
+            active={},
         )
         self.name = "scripted"
         self.polls: list[float] = []
@@ -69,6 +77,25 @@ class ScriptedRun:
 async def settle() -> None:
     for _ in range(5):
         await asyncio.sleep(0)
+
+
+class ScriptedDirect:
+    """A DirectSender that sends the waiting batch if ``is_able``."""
+
+    def __init__(self) -> None:
+        self.is_able = True
+        self.calls = 0
+
+    def send_waiting(self, now_ms: float, at_once: bool) -> int:
+        self.calls += 1
+        return 1 if self.is_able else -1
+
+
+class WaitingQueue:
+    """The queue of a partition with this number of waiting records."""
+
+    def __init__(self, records: int) -> None:
+        self.head = SimpleNamespace(record_count=records)
 
 
 def started(script: ScriptedRun) -> SenderLoop:
@@ -247,5 +274,53 @@ def test_a_selector_without_epoll_is_refused():
         loop = asyncio.get_running_loop()
         with pytest.raises(KafkaConfigurationError, match="epoll"):
             SenderLoop(ScriptedRun("poll"), loop, LoopClock(loop))
+
+    asyncio.run(main())
+
+
+def test_record_is_sent_without_a_turn_if_the_last_one_was_alone():
+    async def main():
+        script = ScriptedRun()
+        script.polls = [5000.0] * 10
+        direct = script.sender.direct = ScriptedDirect()
+        sender_loop = started(script)
+        await settle()
+        for records, calls in ((2, 0), (1, 0), (1, 1)):
+            turns = script.turns
+            script.accumulator.active = {WaitingQueue(records): None}
+            sender_loop.wake()
+            await settle()
+            assert (direct.calls, script.turns - turns) == (calls, 1 - calls)
+        direct.is_able = False
+        sender_loop.wake()
+        await settle()
+        assert (direct.calls, script.turns - turns) == (2, 1)
+        sender_loop.initiate_close()
+        await settle()
+
+    asyncio.run(main())
+
+
+def test_no_turn_follows_a_response_after_which_nothing_is_to_be_done():
+    async def main():
+        script = ScriptedRun()
+        script.polls = [5000.0] * 10
+        sender_loop = started(script)
+        await settle()
+        selector = sender_loop._selector
+        for is_idle, turns in ((True, 1), (False, 2)):
+            before = script.turns
+            # One poll receives something.
+            waits_ms = [-1.0, 5000.0]
+            sender_loop._selector = SimpleNamespace(
+                has_only_received=lambda: True, poll_events=lambda *_, waits_ms=waits_ms: waits_ms.pop(0)
+            )
+            script.sender.is_idle = is_idle
+            sender_loop._turn()
+            await settle()
+            assert script.turns - before == turns
+        sender_loop._selector = selector
+        sender_loop.initiate_close()
+        await settle()
 
     asyncio.run(main())

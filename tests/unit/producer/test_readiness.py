@@ -5,6 +5,9 @@ from __future__ import annotations
 from model.producer_cluster import TableCluster
 from model.producer_harness import TP0, TP1, TP2, AccumulatorHarness
 
+from kafkacore.client._client_request import ClientRequest
+from kafkacore.client._in_flight_requests import InFlightRequests
+from kafkacore.protocol.generated.api_versions import ApiVersionsRequest
 from kafkacore.structs import Node, TopicPartition
 
 
@@ -62,3 +65,42 @@ def test_batch_that_comes_back_expires_at_its_own_time() -> None:
     harness.clock.advance(40)
     assert harness.accumulator.expired_batches(harness.now) == [batch]
     assert harness.accumulator.no_expiry_before_ms == harness.now + 60
+
+
+def collecting() -> tuple[AccumulatorHarness, InFlightRequests]:
+    """Return an accumulator whose batches wait for responses, with a request in flight to the leader of 0."""
+    harness = AccumulatorHarness(TableCluster({"t": [1, 2]}), linger_ms=0.0)
+    in_flight = harness.accumulator.sender_wakeup.in_flight = InFlightRequests(5)
+    harness.append(0)
+    harness.append(1)
+    assert harness.ready() == {1, 2}
+    harness.drain()
+    request = ClientRequest(1, ApiVersionsRequest(), 1, harness.now, request_timeout_ms=1000)
+    request.sent_ms = harness.now
+    in_flight.add(request)
+    harness.accumulator.sender_wakeup.sender_runs()
+    harness.wakeups = 0
+    return harness, in_flight
+
+
+def test_batch_that_collects_waits_for_the_response_of_its_leader() -> None:
+    harness, in_flight = collecting()
+    harness.append(0)
+    assert (harness.wakeups, harness.ready()) == (0, set())
+    harness.append(1)
+    assert (harness.wakeups, harness.ready()) == (1, {2})
+    in_flight.complete_next(1)
+    assert harness.ready() == {1, 2}
+
+
+def test_full_batch_does_not_wait_for_a_response() -> None:
+    harness, _ = collecting()
+    harness.fill(0)
+    assert (harness.wakeups, harness.ready()) == (1, {1})
+
+
+def test_flush_sends_a_batch_that_collects() -> None:
+    harness, _ = collecting()
+    harness.append(0)
+    harness.accumulator.begin_flush()
+    assert (harness.wakeups, harness.ready()) == (1, {1})
