@@ -63,7 +63,7 @@ def render_parts(result: dict[str, Any]) -> str:
 
 
 def _macro(macro: dict[str, Any]) -> Iterator[str]:
-    versions = ", ".join(f"{name} {version}" for name, version in macro["versions"].items())
+    versions = _versions(macro)
     rounds = macro["options"]["rounds"]
     # The mode `broker` compares the brokers. The broker that was started is listed there by its address.
     given = f"broker at {macro['options']['bootstrap']}"
@@ -151,7 +151,7 @@ def _micro(micro: list[dict[str, Any]]) -> Iterator[str]:
 def render_spark(result: dict[str, Any]) -> str:
     """Return the table of Spark's rows, and the query of each side, in Markdown."""
     spark = result["spark"]
-    versions = ", ".join(f"{name} {version}" for name, version in spark["versions"].items())
+    versions = _versions(spark)
     lines = [
         measured(result),
         "",
@@ -307,7 +307,7 @@ def render_consumer_groups(result: dict[str, Any]) -> str:
 def render_startup(result: dict[str, Any]) -> str:
     """Return the table of the time that clients take to start, in Markdown."""
     startup = result["startup"]
-    versions = ", ".join(f"{name} {version}" for name, version in startup["versions"].items())
+    versions = _versions(startup)
     lines = [
         measured(result),
         "",
@@ -328,7 +328,7 @@ def render_startup(result: dict[str, Any]) -> str:
 def render_low_rates(result: dict[str, Any]) -> str:
     """Return the table of latency and CPU time at low rates, in Markdown."""
     low = result["low_rates"]
-    versions = ", ".join(f"{name} {version}" for name, version in low["versions"].items())
+    versions = _versions(low)
     lines = [
         measured(result),
         "",
@@ -357,18 +357,24 @@ def _low_rate_row(row: dict[str, Any]) -> str:
     return what + "".join(f"| {cell} " for cell in cells) + "|"
 
 
+def _versions(measured_part: dict[str, Any]) -> str:
+    """Return the versions of what was measured: "kafkacore 0.1.0, aiokafka 0.14.0"."""
+    return ", ".join(f"{name} {version}" for name, version in measured_part["versions"].items())
+
+
 def render_asyncio(result: dict[str, Any]) -> str:
     """Return the table of the asyncio clients, in Markdown."""
     clients = result["asyncio_clients"]
-    versions = ", ".join(f"{name} {version}" for name, version in clients["versions"].items())
+    versions = _versions(clients)
     lines = [
         measured(result),
         "",
         f"Median of {clients['rounds']} interleaved rounds. *Ratio* is the CPU time per record relative to "
         f"kafkacore's. Versions: {versions}.",
         "",
-        "| work | broker | client | CPU s/M | ratio | records/s | acknowledged, p50 ms | p99 ms |",
-        "|---|---|---|---|---|---|---|---|",
+        "| work | broker | client | CPU s/M | ratio | records/s | acknowledged, p50 ms | p99 ms "
+        "| callbacks over 5 ms |",
+        "|---|---|---|---|---|---|---|---|---|",
         *(
             _asyncio_row(row, client, figures)
             for row in clients["rows"]
@@ -382,16 +388,17 @@ def _asyncio_row(row: dict[str, Any], client: str, figures: dict[str, Any]) -> s
     cpu_s = figures["cpu_s_per_million"]
     ratio = cpu_s / row["median"]["kafkacore"]["cpu_s_per_million"]
     latencies = [f"{figures[name]:.2f}" if name in figures else "" for name in ("p50_ms", "p99_ms")]
+    slow = f"{figures['slow_callbacks']:.0f}" if "slow_callbacks" in figures else ""
     return (
         f"| {row['work']} | {row['broker']} | {client} | {cpu_s:.2f} | {ratio:.1f} "
-        f"| {figures['records_per_s']:,.0f} | {latencies[0]} | {latencies[1]} |"
+        f"| {figures['records_per_s']:,.0f} | {latencies[0]} | {latencies[1]} | {slow} |"
     )
 
 
 def render_cli(result: dict[str, Any]) -> str:
     """Return the table of the commands ``produce`` and ``consume``, in Markdown."""
     cli = result["cli"]
-    versions = ", ".join(f"{name} {version}" for name, version in cli["versions"].items())
+    versions = _versions(cli)
     lines = [
         measured(result),
         "",

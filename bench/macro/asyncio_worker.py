@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import sys
 import time
 from collections.abc import Awaitable, Callable
@@ -22,6 +23,9 @@ GATHERED = 1_000
 VALUE = bytes(range(100))
 #: Size of a batch in the work ``batch``, in bytes, so that the records of one call are in one batch.
 LARGE_BATCH = 1_000_000
+#: Records per second of the work ``debug``, and the seconds after which a callback is slow there.
+DEBUG_RATE = 100_000
+SLOW_S = 0.005
 HTTP_LOAD = str(Path(__file__).with_name("http_load.py"))
 
 
@@ -107,6 +111,11 @@ class AiokafkaStyle:
             if not records:
                 return
 
+    async def consume_lists(self, records: int) -> None:
+        while records > 0:
+            found = await self._client.getmany(timeout_ms=1_000)
+            records -= sum(map(len, found.values()))
+
 
 class Confluent:
     """The asyncio clients of confluent-kafka, which call librdkafka in a pool of threads."""
@@ -187,50 +196,41 @@ class Figures:
 async def gather(client: Any, task: Task) -> dict[str, Any]:
     """Send 1,000 records, and gather their futures."""
 
-    async def some(records: int) -> None:
-        for _ in range(0, records, GATHERED):
-            await asyncio.gather(*[await client.begin_send() for _ in range(GATHERED)])
+    async def step() -> None:
+        await asyncio.gather(*[await client.begin_send() for _ in range(GATHERED)])
 
-    return await measured_producer(client, task, some)
+    return await measured_steps(client, task, step, GATHERED)
 
 
 async def tasks(client: Any, task: Task) -> dict[str, Any]:
     """Send 1,000 records in a task each."""
 
-    async def some(records: int) -> None:
-        for _ in range(0, records, GATHERED):
-            await asyncio.gather(*[client.send() for _ in range(GATHERED)])
+    async def step() -> None:
+        await asyncio.gather(*[client.send() for _ in range(GATHERED)])
 
-    return await measured_producer(client, task, some)
+    return await measured_steps(client, task, step, GATHERED)
 
 
 async def batch(client: Any, task: Task) -> dict[str, Any]:
     """Send 1,000 records at once, by the client's cheapest call."""
-
-    async def some(records: int) -> None:
-        for _ in range(0, records, GATHERED):
-            await client.send_batch()
-
-    return await measured_producer(client, task, some)
+    return await measured_steps(client, task, client.send_batch, GATHERED)
 
 
 async def each(client: Any, task: Task) -> dict[str, Any]:
     """Await every send before the next one."""
-
-    async def some(records: int) -> None:
-        for _ in range(records):
-            await client.send()
-
-    return await measured_producer(client, task, some)
+    return await measured_steps(client, task, client.send, 1)
 
 
-async def measured_producer(
-    client: Any, task: Task, some: Callable[[int], Awaitable[None]]
+async def measured_steps(
+    client: Any, task: Task, step: Callable[[], Awaitable[Any]], records: int
 ) -> dict[str, Any]:
+    """Repeat ``step``, which sends ``records`` records, until all records are sent."""
     await client.start_producer()
-    await some(task.warm_up)
+    for _ in range(0, task.warm_up, records):
+        await step()
     figures = Figures(task.records)
-    await some(task.records)
+    for _ in range(0, task.records, records):
+        await step()
     read = figures.read()
     await client.stop()
     return read
@@ -258,6 +258,42 @@ async def paced(client: Any, task: Task) -> dict[str, Any]:
     await client.stop()
     cuts = quantiles(latencies_ms, n=100)
     return read | {"p50_ms": cuts[49], "p99_ms": cuts[98]}
+
+
+class SlowCallbacks(logging.Handler):
+    """Counts the callbacks that asyncio's debug mode reports as slow."""
+
+    count = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.count += record.msg.startswith("Executing")
+
+
+async def debug(client: Any, task: Task) -> dict[str, Any]:
+    """Send and read 100,000 records per second in asyncio's debug mode, and count callbacks over 5 ms."""
+    reader = type(client)(task)
+    await client.start_producer()
+    await reader.start_consumer()
+    for _ in range(0, task.warm_up, GATHERED):
+        await client.send_batch()
+    await reader.consume_lists(task.warm_up)
+    slow = SlowCallbacks()
+    logging.getLogger("asyncio").addHandler(slow)
+    loop = asyncio.get_running_loop()
+    loop.set_debug(True)
+    loop.slow_callback_duration = SLOW_S
+    figures = Figures(task.records)
+    began_s = time.perf_counter()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(reader.consume_lists(task.records))
+        for number in range(0, task.records, GATHERED):
+            await asyncio.sleep(max(0.0, began_s + number / DEBUG_RATE - time.perf_counter()))
+            group.create_task(client.send_batch())
+    read = figures.read() | {"slow_callbacks": slow.count}
+    loop.set_debug(False)
+    await reader.stop()
+    await client.stop()
+    return read
 
 
 async def fastapi(client: Any, task: Task) -> dict[str, Any]:
@@ -311,6 +347,7 @@ WORKS = {
     "batch": batch,
     "each": each,
     "paced": paced,
+    "debug": debug,
     "fastapi": fastapi,
     "iterate": iterate,
 }
