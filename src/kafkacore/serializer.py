@@ -72,6 +72,9 @@ class DefaultSerializer(Serializer, Deserializer):
     def __init__(self, encoding: str = "utf-8") -> None:
         self.encoding = encoding
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.encoding!r})"
+
     def serialize(
         self, topic: str, headers: Headers, data: UserObject
     ) -> bytes | bytearray | memoryview | None:

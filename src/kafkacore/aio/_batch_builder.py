@@ -56,6 +56,10 @@ class BatchBuilder:
         self._size = BATCH_OVERHEAD_BYTES
         self._closed = False
 
+    def __repr__(self) -> str:
+        state = "closed, " if self._closed else ""
+        return f"<BatchBuilder {state}{len(self._values)} records, {self._size} bytes>"
+
     def append(
         self,
         *,

@@ -31,6 +31,10 @@ class Hold:
         #: Partitions that the block paused and that the end of the block resumes.
         self.paused: set[TopicPartition] = set()
 
+    def __repr__(self) -> str:
+        held = sum(map(self.check, self._held))
+        return f"<Hold {held} partitions held, {len(self._revoked)} revoked, {len(self._lost)} lost>"
+
     @property
     def revoked(self) -> frozenset[TopicPartition]:
         """Partitions that were revoked in a rebalance. Another member may own them now.

@@ -15,6 +15,8 @@ class RecordColumns:
     @property
     def num_rows(self) -> int:
         """Number of records."""
+    def _repr_html_(self) -> str:
+        """Return the first rows as an HTML table, which Jupyter shows."""
     @property
     def nbytes(self) -> int:
         """Allocated memory in bytes."""

@@ -87,6 +87,15 @@ cdef class RecordColumns:
         names = {kind: name for name, kind in _KINDS.items()}
         return [names[self.columns.columns[index]] for index in range(self.columns.column_count)]
 
+    def __repr__(self):
+        return f"<RecordColumns {len(self)} rows: {', '.join(self.column_names)}>"
+
+    def _repr_html_(self):
+        """Return the first rows as an HTML table, which Jupyter shows."""
+        from kafkacore.record.html_table import html_table
+
+        return html_table(self)
+
     def __arrow_c_schema__(self):
         """Return a capsule ``arrow_schema``: a struct of the columns."""
         cdef ArrowSchema *schema = <ArrowSchema *> calloc(1, sizeof(ArrowSchema))

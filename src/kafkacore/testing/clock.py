@@ -28,6 +28,9 @@ class VirtualClock(Clock):
         #: clock jump.
         self.wall_offset_ms = 0
 
+    def __repr__(self) -> str:
+        return f"<VirtualClock {self._now_ms:.0f} ms>"
+
     def advance(self, duration_ms: float) -> None:
         """Advance the clock by ``duration_ms`` milliseconds."""
         assert duration_ms >= 0, "a monotonic clock never goes back"

@@ -77,6 +77,10 @@ class EmbeddedCluster:
         self._broker: KafkaBroker | None = None
         self._ports: dict[int, int] = {}
 
+    def __repr__(self) -> str:
+        state = "not running" if self._broker is None else self.bootstrap_servers
+        return f"<EmbeddedCluster {self._node_count} nodes, {state}>"
+
     # ---- Start and stop -------------------------------------------------------------------------------
 
     def start(self) -> Self:

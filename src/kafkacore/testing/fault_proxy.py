@@ -133,6 +133,9 @@ class FaultProxy:
         self._thread = threading.Thread(target=self._run, name=f"fault-proxy-{self.port}", daemon=True)
         self._thread.start()
 
+    def __repr__(self) -> str:
+        return f"<FaultProxy {self.bootstrap_servers} in front of {self.target}>"
+
     # ---- Addresses -----------------------------------------------------------------------------------------
 
     @property

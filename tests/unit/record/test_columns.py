@@ -1,6 +1,7 @@
 """Decoding to columns: comparison with the model, limits, roll-back, and memory that is shared and freed."""
 
 import gc
+import sys
 import threading
 from dataclasses import replace
 
@@ -456,6 +457,26 @@ def test_what_is_no_batch_is_refused() -> None:
 def test_columns_are_made_by_a_builder_only() -> None:
     with pytest.raises(TypeError, match="can be created only by"):
         RecordColumns()
+
+
+def test_columns_are_shown_as_a_table_with_escaped_values() -> None:
+    builder = ColumnBuilder(["offset", "key", "value"])
+    records = [ModelRecord(offset, 1000, None, b"<b>" + b"x" * 200) for offset in range(30)]
+    for batch in read_batches(encode_batch(records, ModelBatch())):
+        builder.append(batch)
+    columns = builder.finish()
+    assert repr(columns) == "<RecordColumns 30 rows: offset, key, value>"
+    table = columns._repr_html_()
+    assert table.startswith(
+        "<table><caption>30 rows</caption><tr><th>offset</th><th>key</th><th>value</th></tr>"
+    )
+    assert table.count("<tr>") == 1 + 20
+    assert f"<td></td><td>&lt;b&gt;{'x' * 97}…</td>" in table
+
+
+def test_without_pyarrow_the_table_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert ColumnBuilder(["offset"]).finish()._repr_html_() == "&lt;RecordColumns 0 rows: offset&gt;"
 
 
 # ---- decode ------------------------------------------------------------------------------------------------
