@@ -90,6 +90,8 @@ class AIOKafkaAdminClient:
     async def start(self) -> None:
         """Connect to the cluster. After an error or a cancellation, the method can be called again.
 
+        With ``bootstrap_timeout_ms=0``, the method does not connect, and the first call does.
+
         Raises
         ------
         NoBrokersAvailable
@@ -110,9 +112,9 @@ class AIOKafkaAdminClient:
         client.event_wait = LoopWait(client.selector, loop)
         client.states.resolver = loop_resolver(loop)
         try:
-            await self._call(
-                lambda admin: admin._requester.await_bootstrap(self.config["bootstrap_timeout_ms"])
-            )
+            timeout_ms = self.config["bootstrap_timeout_ms"]
+            if timeout_ms > 0:
+                await self._call(lambda admin: admin._requester.await_bootstrap(timeout_ms))
         except BaseException:
             self._disconnect()
             raise

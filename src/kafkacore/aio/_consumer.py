@@ -119,7 +119,6 @@ class AIOKafkaConsumer:
         is_classic = settings.get("group_protocol", "classic") == "classic"
         settings = DEFAULTS | (_CLASSIC_DEFAULTS if is_classic else {}) | settings
         default_sasl_mechanism(settings)
-        self._bootstrap_timeout_ms: float | None = settings.pop("bootstrap_timeout_ms", None)
         self._callers: list[InterceptorCaller | ListenerCaller] = [
             InterceptorCaller(each) for each in settings.get("interceptors", ())
         ]
@@ -130,7 +129,7 @@ class AIOKafkaConsumer:
             )
         # With a clock of its own, the synchronous consumer starts no heartbeat thread.
         self._clock = clock or Clock()
-        self._consumer = KafkaConsumer(clock=self._clock, bootstrap_timeout_ms=0, **settings)
+        self._consumer = KafkaConsumer._opened(settings, self._clock)
         # The engine is closed by this object, and not by the synchronous consumer.
         self._consumer._closed = True
         self._engine = self._consumer._engine
@@ -155,7 +154,8 @@ class AIOKafkaConsumer:
 
         The method returns without an assignment if the group has not completed its rebalance within
         ``request_timeout_ms``. Reading records then continues to join. After an error or a cancellation, the
-        method can be called again.
+        method can be called again. With ``bootstrap_timeout_ms=0``, the method does not wait, and the first
+        call that needs a broker connects.
 
         Raises
         ------
@@ -175,8 +175,9 @@ class AIOKafkaConsumer:
         self._is_started = True
         try:
             calls = self._attach(asyncio.get_running_loop())
-            await calls.call(self._bootstrap)
-            await self._join()
+            if self._consumer.config["bootstrap_timeout_ms"] > 0:
+                await calls.call(self._consumer.bootstrap)
+                await self._join()
         except BaseException:
             self._is_started = False
             raise
@@ -198,9 +199,6 @@ class AIOKafkaConsumer:
         if self._engine.membership is not None:
             self._background = BackgroundWork(self._engine.membership, calls, self._clock, loop)
         return calls
-
-    def _bootstrap(self) -> None:
-        self._consumer.bootstrap(self._bootstrap_timeout_ms or _bootstrap_timeout_ms())
 
     async def _join(self) -> None:
         timer = self._timer()
@@ -912,11 +910,6 @@ class AIOKafkaConsumer:
         except KafkaError:
             # The next call that reads records raises an error that persists.
             logger.debug("looking up positions in the background failed", exc_info=True)
-
-
-def _bootstrap_timeout_ms() -> float:
-    timeout_ms: float = KafkaConsumer.DEFAULT_CONFIG["bootstrap_timeout_ms"]
-    return timeout_ms
 
 
 def _stopped() -> ConsumerStoppedError:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import ExitStack, contextmanager
 from itertools import count
 from types import TracebackType
-from typing import Any, ClassVar, Literal, NoReturn, TypeVar, Unpack, overload
+from typing import Any, ClassVar, Literal, NoReturn, Self, TypeVar, Unpack, overload
 
 from kafkacore.client import bootstrap_client
 from kafkacore.client.config import refuse_positional, servers_text
@@ -99,10 +99,30 @@ class KafkaConsumer:
     DEFAULT_CONFIG: ClassVar[dict[str, Any]] = dict(DEFAULTS)
 
     def __init__(self, *topics: str, clock: Clock = SYSTEM_CLOCK, **configs: Unpack[ConsumerConfig]) -> None:
-        # The attribute becomes False at the end of the constructor, so that __del__ does not warn if the
-        # constructor raises an exception.
-        self._closed = True
         refuse_positional(type(self).__name__, (topic for topic in topics if isinstance(topic, Mapping)))
+        self._open(configs, clock)
+        try:
+            # With api_version given, the constructor does not wait for a broker, as in kafka-python.
+            if self.config["api_version"] is None and self.config["bootstrap_timeout_ms"] > 0:
+                self.bootstrap()
+            if topics:
+                self.subscribe(topics)
+        except BaseException:
+            self.close(autocommit=False, timeout_ms=0)
+            raise
+
+    @classmethod
+    def _opened(cls, configs: Mapping[str, object], clock: Clock) -> Self:
+        """Return a consumer that has not waited for a broker, for ``kafkacore.aio``."""
+        consumer = cls.__new__(cls)
+        consumer._open(configs, clock)
+        return consumer
+
+    def _open(self, configs: Mapping[str, object], clock: Clock) -> None:
+        """Create the objects of the consumer."""
+        # The attribute becomes False when all objects exist, so that __del__ does not warn if an exception is
+        # raised before.
+        self._closed = True
         self.config = resolve(configs)
         if self.config["client_id"] is None:
             self.config["client_id"] = f"kafkacore-consumer-{next(_client_numbers)}"
@@ -118,15 +138,6 @@ class KafkaConsumer:
         self._heartbeat_thread = self._new_heartbeat_thread(clock)
         self._iteration = self._engine.iteration
         self._closed = False
-        try:
-            # With api_version given, the constructor does not wait for a broker, as in kafka-python.
-            if self.config["api_version"] is None and self.config["bootstrap_timeout_ms"] > 0:
-                self.bootstrap()
-            if topics:
-                self.subscribe(topics)
-        except BaseException:
-            self.close(autocommit=False, timeout_ms=0)
-            raise
 
     def _new_heartbeat_thread(self, clock: Clock) -> HeartbeatThread | None:
         """Return the heartbeat thread of a group member.

@@ -111,7 +111,8 @@ class KafkaProducer:
         - ``metric_reporters`` (none): classes like :class:`kafkacore.metrics.MetricsReporter`.
         - ``metrics_enabled`` (True): whether the producer keeps metrics.
         - ``bootstrap_timeout_ms`` (30000): how long the constructor waits for a broker, at most
-          ``max_block_ms``. With ``api_version`` or ``max_block_ms=0`` the constructor does not wait.
+          ``max_block_ms``. With ``api_version``, or if one of the two limits is 0, the constructor does not
+          wait.
 
     Raises
     ------
@@ -164,7 +165,8 @@ class KafkaProducer:
             self.send = self._record_sender.send  # type: ignore[method-assign]
         # With api_version given, the constructor does not wait for a broker, as in kafka-python. The network
         # thread sets api_version as soon as the thread is connected to a broker.
-        waits = config["api_version"] is None and self._topics.max_block_ms > 0
+        limit_ms = min(config["bootstrap_timeout_ms"], self._topics.max_block_ms)
+        waits = config["api_version"] is None and limit_ms > 0
         self._thread.start()
         if waits:
             self._await_bootstrap()

@@ -100,6 +100,19 @@ def test_wrong_arguments_are_refused_at_once():
         AIOKafkaAdminClient(loop=object())
 
 
+def test_start_that_does_not_wait_leaves_the_connection_to_the_first_call(run, our_broker, new_admin):
+    with FaultProxy(our_broker.bootstrap_servers) as proxy:
+        proxy.set_refusing()
+
+        async def main():
+            admin = new_admin(bootstrap_servers=proxy.bootstrap_servers, bootstrap_timeout_ms=0)
+            async with admin:
+                proxy.set_refusing(False)
+                assert isinstance(await admin.list_topics(), list)
+
+        run(main())
+
+
 def test_broker_that_is_away_does_not_block_the_loop(run, our_broker, new_admin):
     with FaultProxy(our_broker.bootstrap_servers) as proxy:
         proxy.set_refusing()

@@ -89,6 +89,8 @@ def test_settings_without_effect_are_accepted(new_consumer):
 def test_settings_are_checked_by_the_constructor(new_consumer):
     with pytest.raises(KafkaConfigurationError, match="auto_offset_reset"):
         new_consumer(auto_offset_reset="first")
+    with pytest.raises(KafkaConfigurationError, match="bootstrap_timeout_ms"):
+        new_consumer(bootstrap_timeout_ms=-1)
     with pytest.raises(ValueError, match="max_poll_records"):
         new_consumer(max_poll_records=0)
 
