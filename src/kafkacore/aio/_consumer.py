@@ -237,6 +237,8 @@ class AIOKafkaConsumer:
         if self._is_closed:
             return
         self._is_closed = True
+        if self._consumer._guard.in_other_process():
+            return  # Send nothing, because the sockets belong to the parent process.
         if self._calls is None:
             self._close_all()
             return
