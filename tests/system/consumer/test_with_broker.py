@@ -1,16 +1,23 @@
-"""KafkaConsumer on real sockets, with our broker in another process."""
+"""KafkaConsumer and AIOKafkaConsumer on real sockets, with our broker in another process.
+
+Tests with the fixture ``consumer_of`` or ``consumer_class`` run for both. A comment at each other test says
+why it is for the synchronous consumer alone.
+"""
 
 import contextlib
+import functools
 import os
 import signal
 import socket
 import threading
 import uuid
+import warnings
 
 import confluent_kafka
 import pyarrow as pa
 import pytest
 from eventually import BUDGET_MS, eventually
+from model.facades import LoopConsumer
 
 from kafkacore import KafkaConsumer, OffsetAndMetadata, TopicPartition
 from kafkacore.admin import KafkaAdminClient, NewTopic
@@ -54,10 +61,24 @@ def filled(our_broker, topic):
     return TopicPartition(topic, 0)
 
 
-def consumer_of(broker, *topics, **configs):
-    return KafkaConsumer(
+def new_consumer(consumer_class, broker, *topics, **configs):
+    return consumer_class(
         *topics, bootstrap_servers=broker.bootstrap_servers, **{"auto_offset_reset": "earliest"} | configs
     )
+
+
+@pytest.fixture(params=[KafkaConsumer, LoopConsumer], ids=["sync", "aio"])
+def consumer_class(request):
+    return request.param
+
+
+@pytest.fixture
+def consumer_of(consumer_class):
+    """Return a function that creates a consumer of a broker, which starts at the first record."""
+    return functools.partial(new_consumer, consumer_class)
+
+
+sync_consumer_of = functools.partial(new_consumer, KafkaConsumer)
 
 
 def read(consumer, count):
@@ -72,7 +93,7 @@ def read(consumer, count):
     return values
 
 
-def test_position_that_moves_at_the_end_of_the_log_is_fetched_from(our_broker, topic):
+def test_position_that_moves_at_the_end_of_the_log_is_fetched_from(consumer_of, our_broker, topic):
     """The fetch at the end of the log returns nothing, so its response does not name the partition."""
     produce(our_broker, topic, 2)
     with consumer_of(our_broker) as consumer:
@@ -84,20 +105,37 @@ def test_position_that_moves_at_the_end_of_the_log_is_fetched_from(our_broker, t
 
 
 def socket_count():
+    """Return the number of connections, without the socket pair of an event loop."""
     count = 0
     for name in os.listdir("/proc/self/fd"):
         # The descriptor of the listing itself is closed by now; it is not a socket.
         with contextlib.suppress(FileNotFoundError):
-            count += os.readlink(f"/proc/self/fd/{name}").startswith("socket:")
+            if os.readlink(f"/proc/self/fd/{name}").startswith("socket:"):
+                with socket.socket(fileno=os.dup(int(name))) as found:
+                    count += found.family in (socket.AF_INET, socket.AF_INET6)
     return count
 
 
+def assign_nothing(consumer):
+    consumer.assign([])
+
+
+def unsubscribe(consumer):
+    consumer.unsubscribe()
+
+
 @pytest.mark.parametrize(
-    "give_up",
-    [lambda consumer: consumer.assign([]), lambda consumer: consumer.unsubscribe(), KafkaConsumer.close],
-    ids=["assign", "unsubscribe", "close"],
+    ("consumer_class", "give_up"),
+    [
+        pytest.param(KafkaConsumer, assign_nothing, id="sync-assign"),
+        pytest.param(KafkaConsumer, unsubscribe, id="sync-unsubscribe"),
+        # A deserializer is a function, and stop() of the asynchronous consumer is a coroutine.
+        pytest.param(KafkaConsumer, KafkaConsumer.close, id="sync-close"),
+        pytest.param(LoopConsumer, assign_nothing, id="aio-assign"),
+        pytest.param(LoopConsumer, unsubscribe, id="aio-unsubscribe"),
+    ],
 )
-def test_deserializer_may_give_its_partition_up(our_broker, filled, give_up):
+def test_deserializer_may_give_its_partition_up(consumer_of, our_broker, filled, give_up):
     """Release the partition whose records are being deserialized."""
     seen = []
 
@@ -123,7 +161,7 @@ def test_deserializer_may_give_its_partition_up(our_broker, filled, give_up):
         consumer.close()
 
 
-def test_every_record_comes_once_and_in_order_by_poll_and_iteration(our_broker, filled):
+def test_every_record_comes_once_and_in_order_by_poll_and_iteration(consumer_of, our_broker, filled):
     with consumer_of(our_broker, filled.topic, consumer_timeout_ms=60_000) as consumer:
         assert read(consumer, COUNT) == [b"v%d" % number for number in range(COUNT)]
         assert (consumer.position(filled), consumer.highwater(filled)) == (COUNT, COUNT)
@@ -133,7 +171,7 @@ def test_every_record_comes_once_and_in_order_by_poll_and_iteration(our_broker, 
         ]
 
 
-def test_columns_of_a_bounded_range_come_whole(our_broker, filled):
+def test_columns_of_a_bounded_range_come_whole(consumer_of, our_broker, filled):
     with consumer_of(our_broker) as consumer:
         consumer.assign([filled])
         consumer.seek(filled, 10)
@@ -146,13 +184,18 @@ def test_columns_of_a_bounded_range_come_whole(our_broker, filled):
         assert rows == [b"v%d" % number for number in range(10, COUNT - 10)]
 
 
-def test_offsets_and_topics_are_told(our_broker, filled):
+def test_offsets_and_topics_are_told(consumer_of, our_broker, filled):
     with consumer_of(our_broker) as consumer:
         assert consumer.beginning_offsets([filled]) == {filled: 0}
         assert consumer.end_offsets([filled]) == {filled: COUNT}
         assert consumer.offsets_for_times({filled: 0})[filled].offset == 0
         assert consumer.offsets_for_times({filled: 2**50}) == {filled: None}
         assert filled.topic in consumer.topics()
+
+
+# Synchronous only: the asynchronous consumer reports partitions from its metadata, as aiokafka does.
+def test_partitions_of_topics_are_told(our_broker, filled):
+    with sync_consumer_of(our_broker) as consumer:
         assert consumer.partitions_for_topic(filled.topic) >= {0}
         assert consumer.partitions_for_topic("no-such-topic") == set()
         by_topic = consumer.partitions_by_topic([filled.topic, "no-such-topic"])
@@ -162,7 +205,9 @@ def test_offsets_and_topics_are_told(our_broker, filled):
 
 
 @pytest.mark.parametrize(("waiting", "count"), [({"bootstrap_timeout_ms": 0}, 0), ({}, 1)])
-def test_one_broker_costs_one_socket_and_none_before_it_is_needed(our_broker, filled, waiting, count):
+def test_one_broker_costs_one_socket_and_none_before_it_is_needed(
+    consumer_of, our_broker, filled, waiting, count
+):
     before = socket_count()
     with consumer_of(our_broker, filled.topic, **waiting) as consumer:
         assert socket_count() == before + count
@@ -171,35 +216,51 @@ def test_one_broker_costs_one_socket_and_none_before_it_is_needed(our_broker, fi
     assert socket_count() == before
 
 
-def test_broker_that_is_down_at_the_start_is_waited_for(topic):
+@pytest.fixture
+def nowhere():
+    """Return an address at which no broker listens."""
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
-        servers = f"127.0.0.1:{unused.getsockname()[1]}"
-    with KafkaConsumer(topic, bootstrap_servers=servers, bootstrap_timeout_ms=0) as consumer:
+        return f"127.0.0.1:{unused.getsockname()[1]}"
+
+
+def test_broker_that_is_down_at_the_start_is_waited_for(consumer_class, topic, nowhere):
+    with consumer_class(topic, bootstrap_servers=nowhere, bootstrap_timeout_ms=0) as consumer:
         started = SYSTEM_CLOCK.monotonic_ms()
         assert consumer.poll(300) == {}
         assert SYSTEM_CLOCK.monotonic_ms() - started >= 290
-        with pytest.raises(KafkaTimeoutError, match=servers):
+
+
+# Synchronous only: aiokafka's methods have no timeout_ms.
+def test_calls_without_a_broker_end_at_their_timeout(topic, nowhere):
+    with KafkaConsumer(topic, bootstrap_servers=nowhere, bootstrap_timeout_ms=0) as consumer:
+        with pytest.raises(KafkaTimeoutError, match=nowhere):
             consumer.end_offsets([TopicPartition(topic, 0)], timeout_ms=300)
-        with pytest.raises(KafkaTimeoutError, match=servers):
+        with pytest.raises(KafkaTimeoutError, match=nowhere):
             consumer.topics(timeout_ms=300)
         assert not consumer.bootstrap_connected()
 
 
+def test_consumer_that_finds_no_broker_leaves_nothing_behind(consumer_class, topic, nowhere):
+    before, threads = socket_count(), threading.active_count()
+    with pytest.raises(NoBrokersAvailable, match=r"bootstrap_timeout_ms=200: .*Connection refused"):
+        consumer_class(topic, bootstrap_servers=nowhere, group_id="g", bootstrap_timeout_ms=200)
+    assert (socket_count(), threading.active_count()) == (before, threads)
+
+
+# Synchronous only: the test takes long, and only the wait for the broker, which the test above has, differs.
 def test_program_that_retries_until_kafka_is_up_reads_then(topic):
     with EmbeddedBroker(log_retention_ms=-1) as broker:
         produce(broker, topic, 10)
         broker.kill()
-        before, threads = socket_count(), threading.active_count()
-        with pytest.raises(NoBrokersAvailable, match=r"bootstrap_timeout_ms=200: .*Connection refused"):
-            consumer_of(broker, topic, group_id="g", bootstrap_timeout_ms=200)
-        assert (socket_count(), threading.active_count()) == (before, threads)
+        with pytest.raises(NoBrokersAvailable):
+            sync_consumer_of(broker, topic, group_id="g", bootstrap_timeout_ms=200)
         broker.restart()
-        with consumer_of(broker, topic, group_id="g", consumer_timeout_ms=BUDGET_MS) as consumer:
+        with sync_consumer_of(broker, topic, group_id="g", consumer_timeout_ms=BUDGET_MS) as consumer:
             assert next(consumer).value == b"v0"
 
 
-def test_killed_and_restarted_broker_is_read_on_from(topic):
+def test_killed_and_restarted_broker_is_read_on_from(consumer_of, topic):
     with EmbeddedBroker(log_retention_ms=-1) as broker:
         produce(broker, topic, 100)
         with consumer_of(broker, topic) as consumer:
@@ -211,9 +272,10 @@ def test_killed_and_restarted_broker_is_read_on_from(topic):
             assert read(consumer, 100) == [b"v%d" % number for number in range(100, 200)]
 
 
+# Synchronous only: an asynchronous consumer is used in one thread.
 def test_close_from_another_thread_ends_the_loop_and_leaves_the_group(our_broker, filled):
     group = f"g-{filled.topic}"
-    consumer = consumer_of(our_broker, filled.topic, group_id=group)
+    consumer = sync_consumer_of(our_broker, filled.topic, group_id=group)
     values, last = [], threading.Event()
 
     def loop():
@@ -234,7 +296,7 @@ def test_close_from_another_thread_ends_the_loop_and_leaves_the_group(our_broker
         assert admin.list_group_offsets(group)[group][filled].offset == COUNT
 
 
-def test_heartbeat_metrics_move_without_polls(our_broker, filled):
+def test_heartbeat_metrics_move_without_polls(consumer_of, our_broker, filled):
     settings = {"group_id": f"g-{filled.topic}", "heartbeat_interval_ms": 100}
     with consumer_of(our_broker, filled.topic, **settings) as consumer:
 
@@ -247,7 +309,7 @@ def test_heartbeat_metrics_move_without_polls(our_broker, filled):
         assert consumer.metrics()["consumer-coordinator-metrics"]["heartbeat-rate"] > 0
 
 
-def test_wakeup_from_another_thread_ends_a_long_poll(our_broker, filled):
+def test_wakeup_from_another_thread_ends_a_long_poll(consumer_of, our_broker, filled):
     with consumer_of(our_broker, filled.topic, auto_offset_reset="latest") as consumer:
         timer = threading.Timer(0.2, consumer.wakeup)
         timer.start()
@@ -259,7 +321,7 @@ def test_wakeup_from_another_thread_ends_a_long_poll(our_broker, filled):
 @pytest.mark.behaviour(
     "ConsumerNetworkClient", "a wakeup raises once, even if wakeups were disabled in between"
 )
-def test_storm_of_wakeups_loses_and_doubles_nothing(our_broker, filled):
+def test_storm_of_wakeups_loses_and_doubles_nothing(consumer_of, our_broker, filled):
     ended = threading.Event()
     with consumer_of(our_broker, fetch_max_wait_ms=20) as consumer:
         consumer.assign([filled])
@@ -285,7 +347,7 @@ def test_storm_of_wakeups_loses_and_doubles_nothing(our_broker, filled):
         assert values == [b"v%d" % number for number in range(COUNT)]
 
 
-def test_interrupt_in_a_poll_leaves_it_usable(our_broker, filled):
+def test_interrupt_in_a_poll_leaves_it_usable(consumer_of, our_broker, filled):
     with consumer_of(our_broker, filled.topic) as consumer:
         first = read(consumer, COUNT)
         timer = threading.Timer(0.2, signal.pthread_kill, (threading.get_ident(), signal.SIGINT))
@@ -310,33 +372,53 @@ def broker_without_groups(tmp_path, monkeypatch):
         yield broker
 
 
-def test_a_broker_without_groups_is_said_to_be_one_at_once(broker_without_groups):
-    servers = broker_without_groups.bootstrap_servers
+def test_a_broker_without_groups_is_said_to_be_one_at_once(consumer_of, broker_without_groups):
+    # The asynchronous consumer joins the group in start().
     with (
-        KafkaConsumer("t", bootstrap_servers=servers, group_id="g") as consumer,
         pytest.raises(
             UnsupportedVersionError, match=r"supports no version of the group requests.*use assign\(\)"
         ),
+        consumer_of(broker_without_groups, "t", group_id="g") as consumer,
     ):
         consumer.poll(10 * BUDGET_MS)
 
 
-def test_forked_child_cannot_use_it_and_does_no_harm(our_broker, filled):
+def use_in_child(consumer):
+    """Fork a child process in which a poll raises an error and a close returns."""
+    with warnings.catch_warnings():
+        # Python 3.12 warns about forks of a process with threads, such as that of the heartbeats.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        try:
+            consumer.poll(0)
+        except IllegalStateError:
+            consumer.close()
+            os._exit(7)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
+def test_forked_child_cannot_use_it_and_does_no_harm(consumer_of, our_broker, filled):
     with consumer_of(our_broker, filled.topic, max_poll_records=10) as consumer:
         assert len(read(consumer, 10)) == 10
-        child = os.fork()
-        if child == 0:
-            try:
-                consumer.poll(0)
-            except IllegalStateError:
-                consumer.close()
-                os._exit(7)
-            os._exit(1)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        use_in_child(consumer)
         assert read(consumer, COUNT - 10)[-1] == b"v%d" % (COUNT - 1)
 
 
-def test_broker_without_offsets_of_groups_says_so_in_a_sentence(broker_without_groups):
+def test_forked_child_does_not_leave_the_group(consumer_of, our_broker, filled):
+    group = f"g-{filled.topic}"
+    with consumer_of(our_broker, filled.topic, group_id=group, enable_auto_commit=False) as consumer:
+        assert len(read(consumer, COUNT)) == COUNT
+        use_in_child(consumer)
+        # The coordinator rejects the commit of a member that has left.
+        consumer.commit()
+        with KafkaAdminClient(bootstrap_servers=our_broker.bootstrap_servers) as admin:
+            assert admin.list_group_offsets(group)[group][filled].offset == COUNT
+
+
+def test_broker_without_offsets_of_groups_says_so_in_a_sentence(consumer_of, broker_without_groups):
     filled = TopicPartition("t", 0)
     with consumer_of(broker_without_groups, group_id="readers") as consumer:
         consumer.assign([filled])

@@ -1,4 +1,8 @@
-"""The public API of KafkaProducer, with our broker in another process."""
+"""The public API of KafkaProducer and AIOKafkaProducer, with our broker in another process.
+
+Tests with the fixture ``producer`` or ``producer_class`` run for both. A comment at each other test, or at
+its section, says why it is for the synchronous producer alone.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import uuid
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -23,6 +28,7 @@ import kafka.partitioner
 import pyarrow
 import pytest
 from eventually import BUDGET_MS, BUDGET_S
+from model.facades import LoopProducer, engine_of
 
 import kafkacore
 from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
@@ -42,6 +48,8 @@ from kafkacore.serializer import JsonSerializer
 from kafkacore.testing import EmbeddedBroker
 
 NOWHERE = "127.0.0.1:1"
+#: ``KafkaProducer``, or the adapter that gives ``AIOKafkaProducer`` its methods.
+ProducerClass = Callable[..., Any]
 
 
 class ByLength(Partitioner):
@@ -52,10 +60,27 @@ class ByLength(Partitioner):
         return len(value) % len(cluster.partitions_for_topic(topic))
 
 
+@pytest.fixture(params=[KafkaProducer, LoopProducer], ids=["sync", "aio"])
+def producer_class(request: pytest.FixtureRequest) -> ProducerClass:
+    made: ProducerClass = request.param
+    return made
+
+
 @pytest.fixture
-def producer(our_broker: EmbeddedBroker) -> Iterator[KafkaProducer]:
+def producer(our_broker: EmbeddedBroker, producer_class: ProducerClass) -> Iterator[Any]:
+    with producer_class(bootstrap_servers=our_broker.bootstrap_servers) as made:
+        yield made
+
+
+@pytest.fixture
+def sync_producer(our_broker: EmbeddedBroker) -> Iterator[KafkaProducer]:
     with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers) as made:
         yield made
+
+
+@pytest.fixture
+def topic() -> str:
+    return f"kp-{uuid.uuid4().hex[:8]}"
 
 
 def run_python(script: str, *arguments: str) -> subprocess.Popen[str]:
@@ -77,32 +102,37 @@ def network_threads() -> list[threading.Thread]:
 # ---- Sending ---------------------------------------------------------------------------------------------
 
 
-def test_sent_record_is_acknowledged_with_its_place(producer: KafkaProducer) -> None:
-    metadata = producer.send("kp-place", b"value", key=b"k", headers=[("h", b"xyz")], timestamp_ms=42).get(
+def test_sent_record_is_acknowledged_with_its_place(producer: Any, topic: str) -> None:
+    metadata = producer.send(topic, b"value", key=b"k", headers=[("h", b"xyz")], timestamp_ms=42).get(
         BUDGET_S
     )
-    assert metadata.topic == "kp-place"
+    assert metadata.topic == topic
     assert metadata.offset == 0
     assert metadata.timestamp == 42
     assert (metadata.serialized_key_size, metadata.serialized_value_size) == (1, 5)
     assert metadata.serialized_header_size == 4
 
 
-def test_flush_gives_every_record_its_outcome(our_broker: EmbeddedBroker) -> None:
-    with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, linger_ms=60_000) as producer:
-        futures = [producer.send("kp-flush", b"%d" % number, partition=0) for number in range(100)]
+def test_flush_gives_every_record_its_outcome(
+    our_broker: EmbeddedBroker, producer_class: ProducerClass, topic: str
+) -> None:
+    with producer_class(bootstrap_servers=our_broker.bootstrap_servers, linger_ms=60_000) as producer:
+        futures = [producer.send(topic, b"%d" % number, partition=0) for number in range(100)]
         assert not any(future.is_done for future in futures)
         producer.flush(timeout=BUDGET_S)
         assert [future.get(0).offset for future in futures] == list(range(100))
 
 
 @pytest.mark.behaviour("Sender", "close waits for incomplete batches, or fails them at its timeout")
-def test_leaving_the_with_block_sends_what_there_is(our_broker: EmbeddedBroker) -> None:
-    with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, linger_ms=60_000) as producer:
-        future = producer.send("kp-with", b"value")
+def test_leaving_the_with_block_sends_what_there_is(
+    our_broker: EmbeddedBroker, producer_class: ProducerClass, topic: str
+) -> None:
+    with producer_class(bootstrap_servers=our_broker.bootstrap_servers, linger_ms=60_000) as producer:
+        future = producer.send(topic, b"value")
     assert future.succeeded()
 
 
+# Synchronous only: an asynchronous producer is used in one thread.
 def test_threads_share_a_producer_and_lose_nothing(our_broker: EmbeddedBroker) -> None:
     offsets: list[int] = []
     with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, linger_ms=1) as producer:
@@ -121,113 +151,141 @@ def test_threads_share_a_producer_and_lose_nothing(our_broker: EmbeddedBroker) -
     assert offsets == list(range(2000))
 
 
-def test_small_buffer_memory_slows_sending_down_and_loses_nothing(our_broker: EmbeddedBroker) -> None:
+def test_small_buffer_memory_slows_sending_down_and_loses_nothing(
+    our_broker: EmbeddedBroker, producer_class: ProducerClass, topic: str
+) -> None:
     config = {"buffer_memory": 50_000, "batch_size": 16_384, "linger_ms": 50}
-    with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, **config) as producer:
-        futures = [producer.send("kp-bounded", b"v" * 1000, partition=0) for _ in range(1000)]
+    with producer_class(bootstrap_servers=our_broker.bootstrap_servers, **config) as producer:
+        futures = [producer.send(topic, b"v" * 1000, partition=0) for _ in range(1000)]
         producer.flush(BUDGET_S)
         assert [future.get(0).offset for future in futures] == list(range(1000))
         assert producer.metrics()["producer-metrics"]["buffer-available-bytes"] == 50_000
 
 
-def test_broker_that_takes_smaller_batches_gets_halves(our_broker: EmbeddedBroker) -> None:
+def test_broker_that_takes_smaller_batches_gets_halves(
+    our_broker: EmbeddedBroker, producer_class: ProducerClass, topic: str
+) -> None:
     """Split a batch that exceeds the broker's default limit of 1 MiB.
 
     The values are random, so no compression makes them smaller.
     """
     config: dict[str, Any] = {"max_request_size": 8 << 20, "batch_size": 3 << 20, "linger_ms": 500}
-    with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, **config) as producer:
-        futures = [producer.send("kp-halves", os.urandom(300_000), partition=0) for _ in range(9)]
+    with producer_class(bootstrap_servers=our_broker.bootstrap_servers, **config) as producer:
+        futures = [producer.send(topic, os.urandom(300_000), partition=0) for _ in range(9)]
         producer.flush(BUDGET_S)
         assert [future.get(0).offset for future in futures] == list(range(9))
-        too_large = producer.send("kp-halves", os.urandom(2_000_000), partition=0)
+        too_large = producer.send(topic, os.urandom(2_000_000), partition=0)
         with pytest.raises(MessageSizeTooLargeError) as raised:
             too_large.get(BUDGET_S)
     assert not raised.value.possibly_persisted
 
 
 @pytest.mark.parametrize("acks", [0, 1, "all"])
-def test_acks_decide_whether_the_offset_is_known(our_broker: EmbeddedBroker, acks: int | str) -> None:
-    with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, acks=acks) as producer:
-        offset = producer.send(f"kp-acks-{acks}", b"value").get(BUDGET_S).offset
+def test_acks_decide_whether_the_offset_is_known(
+    our_broker: EmbeddedBroker, acks: int | str, producer_class: ProducerClass, topic: str
+) -> None:
+    with producer_class(bootstrap_servers=our_broker.bootstrap_servers, acks=acks) as producer:
+        offset = producer.send(topic, b"value").get(BUDGET_S).offset
     assert offset == (-1 if acks == 0 else 0)
 
 
-def test_partitions_for_knows_the_partitions(producer: KafkaProducer) -> None:
-    assert producer.partitions_for("kp-partitions") == {0}
-    assert producer.bootstrap_connected()
+def test_partitions_for_knows_the_partitions(producer: Any, topic: str) -> None:
+    assert producer.partitions_for(topic) == {0}
+
+
+# Synchronous only: aiokafka's producer has no bootstrap_connected().
+def test_producer_knows_whether_it_is_connected(sync_producer: KafkaProducer) -> None:
+    assert sync_producer.bootstrap_connected()
+    with KafkaProducer(bootstrap_servers=NOWHERE, max_block_ms=0) as producer:
+        assert not producer.bootstrap_connected()
 
 
 # ---- Columns ---------------------------------------------------------------------------------------------
 
 
-def test_many_records_go_by_one_call_and_their_offsets_come_back(producer: KafkaProducer) -> None:
+def test_many_records_go_by_one_call_and_their_offsets_come_back(producer: Any, topic: str) -> None:
     rows = [b"%d" % number for number in range(1000)]
-    future = producer.send_batch("kp-batch", rows, [None, *rows[1:]], [[("h", b"x")]] * 1000, range(1000))
+    future = producer.send_batch(topic, rows, [None, *rows[1:]], [[("h", b"x")]] * 1000, range(1000))
     assert future.get(BUDGET_S).tolist() == list(range(1000))
-    assert future[7].get(0).timestamp == 7
-    assert producer.send_batch("kp-batch", rows, partition=0).get(BUDGET_S)[0] == 1000
+    assert producer.send_batch(topic, rows, partition=0).get(BUDGET_S)[0] == 1000
 
 
-def test_table_goes_by_one_call(producer: KafkaProducer) -> None:
+# Synchronous only: rows of an asynchronous producer have one future.
+def test_future_of_many_records_has_those_of_the_rows(our_broker: EmbeddedBroker) -> None:
+    servers = our_broker.bootstrap_servers
+    with KafkaProducer(bootstrap_servers=servers) as producer:
+        future = producer.send_batch("kp-batch", [b"v"] * 10, timestamps=range(10))
+        assert future[7].get(BUDGET_S).timestamp == 7
+    with KafkaProducer(bootstrap_servers=servers, value_serializer=JsonSerializer()) as producer:
+        future = producer.send_batch("kp-serialized-rows", [{"a": 1}, [2]])
+        assert future[0].get(BUDGET_S).serialized_value_size == 8
+    with KafkaProducer(bootstrap_servers=servers, partitioner=ByLength()) as producer:
+        future = producer.send_batch("kp-partitioned-rows", [b"four", b"seven"])
+        assert [future[row].get(BUDGET_S).partition for row in range(2)] == [0, 0]
+
+
+def test_table_goes_by_one_call(producer: Any, topic: str) -> None:
     table = pyarrow.table({"k": [b"a", None], "v": ["text", None], "partition": [0, None]})
     with pytest.raises(ValueError, match="'k'"):
-        producer.send_arrow("kp-arrow", table)
+        producer.send_arrow(topic, table)
     with pytest.raises(ValueError, match="row 1 has neither"):
-        producer.send_arrow("kp-arrow", table, key="k", value="v")
-    future = producer.send_arrow("kp-arrow", table[:1], key="k", value="v")
+        producer.send_arrow(topic, table, key="k", value="v")
+    future = producer.send_arrow(topic, table[:1], key="k", value="v")
     assert future.get(BUDGET_S).tolist() == [0]
     values = table.select(["v"])[:1]
-    assert producer.send_arrow("kp-arrow", values, value="v", partition=0).get(BUDGET_S).tolist() == [1]
+    assert producer.send_arrow(topic, values, value="v", partition=0).get(BUDGET_S).tolist() == [1]
 
 
-def test_what_poll_arrow_gives_goes_out_as_it_is(our_broker: EmbeddedBroker, producer: KafkaProducer) -> None:
+def test_what_poll_arrow_gives_goes_out_as_it_is(
+    our_broker: EmbeddedBroker, producer: Any, topic: str
+) -> None:
     producer.send_batch(
-        "kp-round", [b"v", None, b""], [None, b"k", b""], [[("a", b"1"), ("a", None)], [], []], [5, 6, 7]
+        topic, [b"v", None, b""], [None, b"k", b""], [[("a", b"1"), ("a", None)], [], []], [5, 6, 7]
     ).get(BUDGET_S)
     with KafkaConsumer(
         bootstrap_servers=our_broker.bootstrap_servers, auto_offset_reset="earliest"
     ) as consumer:
         read = []
-        for topic in ("kp-round", "kp-round-again"):
-            consumer.assign([TopicPartition(topic, 0)])
+        for each in (topic, f"{topic}-again"):
+            consumer.assign([TopicPartition(each, 0)])
             (columns,) = consumer.poll_arrow(BUDGET_MS).values()
             read.append(pyarrow.record_batch(columns).to_pylist())
-            if topic == "kp-round":
-                producer.send_arrow("kp-round-again", columns).get(BUDGET_S)
+            if each == topic:
+                producer.send_arrow(f"{topic}-again", columns).get(BUDGET_S)
     assert read[0] == read[1]
     assert [row["timestamp"] for row in read[1]] == [
         datetime.datetime(1970, 1, 1, 0, 0, 0, number * 1000) for number in (5, 6, 7)
     ]
 
 
-def test_rows_are_serialized_as_single_records_are(our_broker: EmbeddedBroker) -> None:
-    with KafkaProducer(
+def test_rows_are_serialized_as_single_records_are(
+    our_broker: EmbeddedBroker, producer_class: ProducerClass, topic: str
+) -> None:
+    with producer_class(
         bootstrap_servers=our_broker.bootstrap_servers,
         key_serializer=str.encode,
         value_serializer=JsonSerializer(),
     ) as producer:
-        future = producer.send_batch("kp-serialized-rows", [{"a": 1}, [2]], ["key", "k"])
+        future = producer.send_batch(topic, [{"a": 1}, [2]], ["key", "k"])
         assert future.get(BUDGET_S).tolist() == [0, 1]
-        assert future[0].get(0).serialized_value_size == 8
         with pytest.raises(TypeError, match="serializer"):
-            producer.send_arrow("kp-serialized-rows", pyarrow.table({"value": [b"v"]}))
+            producer.send_arrow(topic, pyarrow.table({"value": [b"v"]}))
         with pytest.raises(TypeError, match="serializer"):
-            producer.send_batch("kp-serialized-rows", pyarrow.array([b"v"]))
+            producer.send_batch(topic, pyarrow.array([b"v"]))
 
 
-def test_partitioner_of_the_users_is_asked_row_by_row(our_broker: EmbeddedBroker) -> None:
-    with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, partitioner=ByLength()) as producer:
-        future = producer.send_batch("kp-partitioned-rows", [b"four", b"seven"])
-        assert [future[row].get(BUDGET_S).partition for row in range(2)] == [0, 0]
+def test_partitioner_of_the_users_is_asked_row_by_row(
+    our_broker: EmbeddedBroker, producer_class: ProducerClass, topic: str
+) -> None:
+    with producer_class(bootstrap_servers=our_broker.bootstrap_servers, partitioner=ByLength()) as producer:
+        assert producer.send_batch(topic, [b"four", b"seven"]).get(BUDGET_S).tolist() == [0, 1]
         table = pyarrow.table({"value": [b"v"]})
         with pytest.raises(TypeError, match="partitioner"):
-            producer.send_arrow("kp-partitioned-rows", table)
-        assert producer.send_arrow("kp-partitioned-rows", table, partition=0).get(BUDGET_S)[0] == 2
+            producer.send_arrow(topic, table)
+        assert producer.send_arrow(topic, table, partition=0).get(BUDGET_S)[0] == 2
 
 
-def test_rows_for_a_partition_that_there_is_not_are_refused(producer: KafkaProducer) -> None:
-    topic = "kp-columns"
+def test_rows_for_a_partition_that_there_is_not_are_refused(producer: Any, topic: str) -> None:
     with pytest.raises(ValueError, match=r"no partition 5: it has 1 partition.* No row was sent"):
         producer.send_batch(topic, [b"v"], partition=5)
     table = pyarrow.table({"value": [b"v", b"w"], "partition": [0, 3]})
@@ -235,52 +293,63 @@ def test_rows_for_a_partition_that_there_is_not_are_refused(producer: KafkaProdu
         producer.send_arrow(topic, table)
 
 
-def test_rows_of_a_batch_that_is_too_large_for_the_broker_go_in_halves(our_broker: EmbeddedBroker) -> None:
+def test_rows_of_a_batch_that_is_too_large_for_the_broker_go_in_halves(
+    our_broker: EmbeddedBroker, producer_class: ProducerClass, topic: str
+) -> None:
     config: dict[str, Any] = {"max_request_size": 8 << 20, "batch_size": 3 << 20, "linger_ms": 500}
-    with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, **config) as producer:
-        future = producer.send_batch("kp-halved-rows", [os.urandom(300_000) for _ in range(9)], partition=0)
+    with producer_class(bootstrap_servers=our_broker.bootstrap_servers, **config) as producer:
+        future = producer.send_batch(topic, [os.urandom(300_000) for _ in range(9)], partition=0)
         assert future.get(BUDGET_S).tolist() == list(range(9))
         rows = [b"small", os.urandom(2_000_000)]
         with pytest.raises(MessageSizeTooLargeError) as raised:
-            producer.send_batch("kp-halved-rows", rows, partition=0).get(BUDGET_S)
+            producer.send_batch(topic, rows, partition=0).get(BUDGET_S)
     assert raised.value.row == 1  # type: ignore[attr-defined]
 
 
+# Synchronous only: send() of the asynchronous producer is a coroutine function of the class.
 def test_producer_that_was_never_initialised_says_so() -> None:
     producer = KafkaProducer.__new__(KafkaProducer)
     with pytest.raises(IllegalStateError, match="has not been called"):
         producer.send("kp-never-made", b"v")
 
 
-def test_rows_do_not_go_into_a_closed_producer(our_broker: EmbeddedBroker) -> None:
-    producer = KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers)
+def test_rows_do_not_go_into_a_closed_producer(
+    our_broker: EmbeddedBroker, producer_class: ProducerClass, topic: str
+) -> None:
+    producer = producer_class(bootstrap_servers=our_broker.bootstrap_servers)
     producer.close()
     with pytest.raises(IllegalStateError):
-        producer.send_batch("kp-closed-rows", [b"v"])
+        producer.send_batch(topic, [b"v"])
 
 
 # ---- Serializers and partitioners ------------------------------------------------------------------------
 
 
-def test_functions_and_objects_serialize(our_broker: EmbeddedBroker) -> None:
-    with KafkaProducer(
+def test_functions_and_objects_serialize(
+    our_broker: EmbeddedBroker, producer_class: ProducerClass, topic: str
+) -> None:
+    with producer_class(
         bootstrap_servers=our_broker.bootstrap_servers,
         key_serializer=str.encode,
         value_serializer=JsonSerializer(),
     ) as producer:
-        metadata = producer.send("kp-serializers", {"a": 1}, key="key").get(BUDGET_S)
+        metadata = producer.send(topic, {"a": 1}, key="key").get(BUDGET_S)
     assert (metadata.serialized_key_size, metadata.serialized_value_size) == (3, 8)
 
 
-def test_partitioner_of_the_users_is_asked(our_broker: EmbeddedBroker) -> None:
-    with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, partitioner=ByLength()) as producer:
-        assert producer.send("kp-partitioner", b"four").get(BUDGET_S).partition == 0
+def test_partitioner_of_the_users_is_asked(
+    our_broker: EmbeddedBroker, producer_class: ProducerClass, topic: str
+) -> None:
+    with producer_class(bootstrap_servers=our_broker.bootstrap_servers, partitioner=ByLength()) as producer:
+        assert producer.send(topic, b"four").get(BUDGET_S).partition == 0
 
 
-def test_partitioner_of_kafka_python_works_here(our_broker: EmbeddedBroker) -> None:
+def test_partitioner_of_kafka_python_works_here(
+    our_broker: EmbeddedBroker, producer_class: ProducerClass, topic: str
+) -> None:
     partitioner = kafka.partitioner.StickyPartitioner()
-    with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, partitioner=partitioner) as producer:
-        assert producer.send("kp-kafka-python", b"value").get(BUDGET_S).partition == 0
+    with producer_class(bootstrap_servers=our_broker.bootstrap_servers, partitioner=partitioner) as producer:
+        assert producer.send(topic, b"value").get(BUDGET_S).partition == 0
 
 
 # ---- Settings -------------------------------------------------------------------------------------------
@@ -326,9 +395,11 @@ def test_partitioner_of_kafka_python_works_here(our_broker: EmbeddedBroker) -> N
         ({"transaction_timeout_ms": 2**31}, "transaction_timeout_ms"),
     ],
 )
-def test_setting_that_cannot_be_is_refused_by_a_sentence(config: dict[str, Any], named: str) -> None:
+def test_setting_that_cannot_be_is_refused_by_a_sentence(
+    config: dict[str, Any], named: str, producer_class: ProducerClass
+) -> None:
     with pytest.raises(KafkaConfigurationError, match=named) as raised:
-        KafkaProducer(**config)
+        producer_class(**config)
     assert isinstance(raised.value, ValueError)
     assert network_threads() == []
 
@@ -339,6 +410,7 @@ EQUIVALENT_DEFAULTS = {
 }  # fmt: skip
 
 
+# Synchronous only: defaults of the asynchronous producer are aiokafka's.
 def test_every_setting_of_kafka_python_is_known_with_its_default() -> None:
     theirs, ours = kafka.KafkaProducer.DEFAULT_CONFIG, KafkaProducer.DEFAULT_CONFIG
     assert set(theirs) <= set(ours)
@@ -367,7 +439,9 @@ OF_KAFKA_PYTHON_2: dict[str, Any] = {
 
 
 @pytest.mark.filterwarnings("ignore:.*kafka-python removed this setting in 3.0:DeprecationWarning")
-def test_every_setting_of_kafka_python_2_is_taken(our_broker: EmbeddedBroker) -> None:
+def test_every_setting_of_kafka_python_2_is_taken(
+    our_broker: EmbeddedBroker, producer_class: ProducerClass, topic: str
+) -> None:
     asked: list[tuple[bytes | None, list[int], list[int]]] = []
 
     def last(key: bytes | None, every: list[int], available: list[int]) -> int:
@@ -375,17 +449,19 @@ def test_every_setting_of_kafka_python_2_is_taken(our_broker: EmbeddedBroker) ->
         return available[-1]
 
     config = OF_KAFKA_PYTHON_2 | {"partitioner": last}
-    with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, **config) as producer:
-        assert producer.send("kp-2", b"v", key=b"k").get(BUDGET_S).partition == 0
+    with producer_class(bootstrap_servers=our_broker.bootstrap_servers, **config) as producer:
+        assert producer.send(topic, b"v", key=b"k").get(BUDGET_S).partition == 0
         assert producer.config["bootstrap_timeout_ms"] == 2000
     assert asked == [(b"k", [0], [0])]
 
 
-def test_socket_options_are_set_on_the_connection(our_broker: EmbeddedBroker) -> None:
+def test_socket_options_are_set_on_the_connection(
+    our_broker: EmbeddedBroker, producer_class: ProducerClass, topic: str
+) -> None:
     options = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 0), (socket.IPPROTO_TCP, socket.TCP_NODELAY, 0)]
     before = set(os.listdir("/proc/self/fd"))
-    with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, socket_options=options) as producer:
-        producer.send("kp-options", b"v").get(BUDGET_S)
+    with producer_class(bootstrap_servers=our_broker.bootstrap_servers, socket_options=options) as producer:
+        producer.send(topic, b"v").get(BUDGET_S)
         found = []
         for fd in set(os.listdir("/proc/self/fd")) - before:
             with contextlib.suppress(OSError), socket.socket(fileno=os.dup(int(fd))) as sock:
@@ -395,6 +471,7 @@ def test_socket_options_are_set_on_the_connection(our_broker: EmbeddedBroker) ->
         assert all(values == [0, 0] for values in found)
 
 
+# Synchronous only: methods of the asynchronous producer are aiokafka's.
 def test_every_method_of_kafka_pythons_producer_is_there_with_its_arguments() -> None:
     assert inspect.getdoc(KafkaProducer.send).startswith("Send a record")  # type: ignore[union-attr]
     methods = {
@@ -410,35 +487,41 @@ def test_every_method_of_kafka_pythons_producer_is_there_with_its_arguments() ->
         assert [each.default for each in theirs.values()] == [each.default for each in ours.values()], name
 
 
+# Synchronous only: max_usable_produce_magic() is kafka-python's.
 @pytest.mark.parametrize("version", [(0, 8), (0, 9, 1), (0, 10), (0, 10, 2), (0, 11), (2, 8), (4, 3)])
 def test_newest_format_for_a_broker_is_kafka_pythons(version: tuple[int, ...]) -> None:
     theirs = kafka.KafkaProducer.max_usable_produce_magic(version)
     assert KafkaProducer.max_usable_produce_magic(version) == theirs
 
 
-def test_nobody_at_the_bootstrap_address_is_an_error_in_time() -> None:
+def test_nobody_at_the_bootstrap_address_is_an_error_in_time(producer_class: ProducerClass) -> None:
     with pytest.raises(NoBrokersAvailable, match=NOWHERE):
-        KafkaProducer(bootstrap_servers=NOWHERE, bootstrap_timeout_ms=200)
+        producer_class(bootstrap_servers=NOWHERE, bootstrap_timeout_ms=200)
     assert network_threads() == []
 
 
-def test_constructor_waits_no_longer_than_max_block_ms() -> None:
+def test_constructor_waits_no_longer_than_max_block_ms(producer_class: ProducerClass) -> None:
     with pytest.raises(NoBrokersAvailable, match="answered within max_block_ms=200"):
-        KafkaProducer(bootstrap_servers=NOWHERE, max_block_ms=200)
+        producer_class(bootstrap_servers=NOWHERE, max_block_ms=200)
     with pytest.raises(NoBrokersAvailable, match="answered within bootstrap_timeout_ms=100"):
-        KafkaProducer(bootstrap_servers=NOWHERE, bootstrap_timeout_ms=100, max_block_ms=200)
+        producer_class(bootstrap_servers=NOWHERE, bootstrap_timeout_ms=100, max_block_ms=200)
     assert network_threads() == []
 
 
-def test_constructor_that_must_not_block_asks_nobody() -> None:
-    with KafkaProducer(bootstrap_servers=NOWHERE, max_block_ms=0) as producer:
-        with pytest.raises(KafkaTimeoutError, match="kp-nowhere"):
-            producer.send("kp-nowhere", b"v")
-        assert not producer.bootstrap_connected()
+@pytest.mark.parametrize("limits", [{"max_block_ms": 0}, {"bootstrap_timeout_ms": 0, "max_block_ms": 200}])
+def test_constructor_that_must_not_block_asks_nobody(
+    producer_class: ProducerClass, topic: str, limits: dict[str, Any]
+) -> None:
+    producer = producer_class(bootstrap_servers=NOWHERE, **limits)
+    with producer, pytest.raises(KafkaTimeoutError, match=topic):
+        producer.send(topic, b"v")
 
 
 def test_hostile_partition_number_costs_max_block_ms_and_no_memory(
-    our_broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+    our_broker: EmbeddedBroker,
+    monkeypatch: pytest.MonkeyPatch,
+    producer_class: ProducerClass,
+    topic: str,
 ) -> None:
     update = Metadata.update
 
@@ -448,26 +531,28 @@ def test_hostile_partition_number_costs_max_block_ms_and_no_memory(
             topic.partitions.append(far)
         update(metadata, version, response, *more)
 
-    with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers) as producer:
-        producer.send("kp-hostile", b"before").get(BUDGET_S)
-        producer._topics.max_block_ms = 300
+    with producer_class(bootstrap_servers=our_broker.bootstrap_servers) as producer:
+        producer.send(topic, b"before").get(BUDGET_S)
+        engine = engine_of(producer)
+        engine._topics.max_block_ms = 300
         monkeypatch.setattr(Metadata, "update", with_a_far_partition)
         for call in (
-            lambda: producer.send("kp-hostile-2", b"v"),
-            lambda: producer.send("kp-hostile-2", b"v", partition=2_000_000),
-            lambda: producer.send_batch("kp-hostile-2", [b"v"], [b"key"]),
-            lambda: producer.partitions_for("kp-hostile"),
+            lambda: producer.send(f"{topic}-2", b"v"),
+            lambda: producer.send(f"{topic}-2", b"v", partition=2_000_000),
+            lambda: producer.send_batch(f"{topic}-2", [b"v"], [b"key"]),
+            lambda: producer.partitions_for(topic),
         ):
             with pytest.raises(
-                KafkaTimeoutError, match="a complete list of the partitions of topic kp-hostile"
+                KafkaTimeoutError, match=f"a complete list of the partitions of topic {topic}"
             ):
                 call()
-        assert len(producer._accumulator._queues) == 1
+        assert len(engine._accumulator._queues) == 1
         monkeypatch.undo()
-        producer._topics.max_block_ms = BUDGET_MS
-        producer.send("kp-hostile", b"after").get(BUDGET_S)
+        engine._topics.max_block_ms = BUDGET_MS
+        producer.send(topic, b"after").get(BUDGET_S)
 
 
+# Synchronous only: the program is written for it.
 def test_program_without_logging_has_nothing_on_standard_error(our_broker: EmbeddedBroker) -> None:
     program = """
         import sys
@@ -486,18 +571,21 @@ def test_program_without_logging_has_nothing_on_standard_error(our_broker: Embed
     assert (done.stdout, done.stderr) == ("KafkaTimeoutError\n", "")
 
 
-def test_topic_that_does_not_come_to_be_is_a_time_out(our_broker: EmbeddedBroker) -> None:
-    with KafkaProducer(
+def test_topic_that_does_not_come_to_be_is_a_time_out(
+    our_broker: EmbeddedBroker, producer_class: ProducerClass, topic: str
+) -> None:
+    with producer_class(
         bootstrap_servers=our_broker.bootstrap_servers, allow_auto_create_topics=False
     ) as producer:
-        producer._topics.max_block_ms = 300
-        with pytest.raises(KafkaTimeoutError, match="kp-never"):
-            producer.send("kp-never", b"value")
-        with pytest.raises(KafkaTimeoutError, match="kp-never"):
-            producer.partitions_for("kp-never")
+        engine_of(producer)._topics.max_block_ms = 300
+        with pytest.raises(KafkaTimeoutError, match=topic):
+            producer.send(topic, b"value")
+        with pytest.raises(KafkaTimeoutError, match=topic):
+            producer.partitions_for(topic)
 
 
 # ---- Callbacks -------------------------------------------------------------------------------------------
+# Synchronous only: futures of asyncio have other callbacks, which the event loop calls.
 
 
 def in_callback(producer: KafkaProducer, act: Callable[[], object]) -> list[object]:
@@ -518,19 +606,19 @@ def in_callback(producer: KafkaProducer, act: Callable[[], object]) -> list[obje
     return seen
 
 
-def test_callback_may_send(producer: KafkaProducer) -> None:
-    (future,) = in_callback(producer, lambda: producer.send("kp-callbacks", b"again"))
+def test_callback_may_send(sync_producer: KafkaProducer) -> None:
+    (future,) = in_callback(sync_producer, lambda: sync_producer.send("kp-callbacks", b"again"))
     assert isinstance(future, kafkacore.producer.FutureRecordMetadata)
     future.get(BUDGET_S)
 
 
-def test_flush_in_a_callback_is_refused_instead_of_hanging(producer: KafkaProducer) -> None:
-    (error,) = in_callback(producer, producer.flush)
+def test_flush_in_a_callback_is_refused_instead_of_hanging(sync_producer: KafkaProducer) -> None:
+    (error,) = in_callback(sync_producer, sync_producer.flush)
     assert isinstance(error, IllegalStateError)
 
 
-def test_first_record_to_a_topic_cannot_be_sent_in_a_callback(producer: KafkaProducer) -> None:
-    (error,) = in_callback(producer, lambda: producer.send("kp-not-known-yet", b"value"))
+def test_first_record_to_a_topic_cannot_be_sent_in_a_callback(sync_producer: KafkaProducer) -> None:
+    (error,) = in_callback(sync_producer, lambda: sync_producer.send("kp-not-known-yet", b"value"))
     assert isinstance(error, KafkaTimeoutError)
 
 
@@ -548,35 +636,37 @@ def test_close_in_a_callback_ends_the_producer(our_broker: EmbeddedBroker) -> No
 # ---- Close, exit, fork -----------------------------------------------------------------------------------
 
 
-def test_closed_producer_refuses_and_leaves_no_thread(our_broker: EmbeddedBroker) -> None:
-    producer = KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers)
-    producer.send("kp-closed", b"value").get(BUDGET_S)
+def test_closed_producer_refuses_and_leaves_no_thread(
+    our_broker: EmbeddedBroker, producer_class: ProducerClass, topic: str
+) -> None:
+    producer = producer_class(bootstrap_servers=our_broker.bootstrap_servers)
+    producer.send(topic, b"value").get(BUDGET_S)
     producer.close()
     producer.close()
     with pytest.raises(IllegalStateError, match="closed"):
-        producer.send("kp-closed", b"value")
+        producer.send(topic, b"value")
     assert network_threads() == []
 
 
 @pytest.mark.behaviour("Sender", "close waits for incomplete batches, or fails them at its timeout")
 def test_close_without_time_fails_what_waits_and_says_that_it_is_not_in_the_log(
-    our_broker: EmbeddedBroker,
+    our_broker: EmbeddedBroker, producer_class: ProducerClass, topic: str
 ) -> None:
-    producer = KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, linger_ms=60_000)
-    future = producer.send("kp-close-0", b"value")
+    producer = producer_class(bootstrap_servers=our_broker.bootstrap_servers, linger_ms=60_000)
+    future = producer.send(topic, b"value")
     producer.close(timeout=0)
     assert isinstance(future.exception, KafkaError)
     assert not future.exception.possibly_persisted
 
 
-def test_records_survive_a_broker_that_is_gone_for_a_while() -> None:
+def test_records_survive_a_broker_that_is_gone_for_a_while(producer_class: ProducerClass, topic: str) -> None:
     with (
         EmbeddedBroker() as broker,
-        KafkaProducer(bootstrap_servers=broker.bootstrap_servers, reconnect_backoff_max_ms=200) as producer,
+        producer_class(bootstrap_servers=broker.bootstrap_servers, reconnect_backoff_max_ms=200) as producer,
     ):
-        producer.send("kp-gone", b"0").get(BUDGET_S)
+        producer.send(topic, b"0").get(BUDGET_S)
         broker.kill()
-        futures = [producer.send("kp-gone", b"%d" % number) for number in range(1, 20)]
+        futures = [producer.send(topic, b"%d" % number) for number in range(1, 20)]
         with pytest.raises(KafkaTimeoutError):
             producer.flush(timeout=0.2)
         broker.restart()
@@ -585,17 +675,18 @@ def test_records_survive_a_broker_that_is_gone_for_a_while() -> None:
 
 
 @pytest.mark.behaviour("Sender", "close waits for incomplete batches, or fails them at its timeout")
-def test_close_gives_up_in_time_when_the_broker_is_gone() -> None:
+def test_close_gives_up_in_time_when_the_broker_is_gone(producer_class: ProducerClass, topic: str) -> None:
     with EmbeddedBroker() as broker:
-        producer = KafkaProducer(bootstrap_servers=broker.bootstrap_servers)
-        producer.send("kp-lost", b"value").get(BUDGET_S)
+        producer = producer_class(bootstrap_servers=broker.bootstrap_servers)
+        producer.send(topic, b"value").get(BUDGET_S)
         broker.kill()
-        future = producer.send("kp-lost", b"value")
+        future = producer.send(topic, b"value")
         producer.close(timeout=0.3)
         assert future.failed()
     assert network_threads() == []
 
 
+# Synchronous only: compiled code stands in for its send() unless a subclass has another one.
 def test_subclass_overrides_send(our_broker: EmbeddedBroker) -> None:
     class Keyed(KafkaProducer):
         def send(self, topic: str, *args: Any, **kwargs: Any) -> FutureRecordMetadata:  # type: ignore[override]
@@ -605,6 +696,8 @@ def test_subclass_overrides_send(our_broker: EmbeddedBroker) -> None:
         assert producer.send("kp-subclass", b"value").get(BUDGET_S).serialized_key_size == 15
 
 
+# Synchronous only, and the next two tests: garbage collection and exit with a network thread.
+# tests/system/aio/test_producer.py has those of the asynchronous producer.
 def test_send_alone_keeps_a_producer_open(our_broker: EmbeddedBroker) -> None:
     producer = KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers)
     thread = producer._thread
@@ -655,11 +748,14 @@ def test_interpreter_exit_sends_what_there_is_and_warns_once(our_broker: Embedde
 
 
 def test_turn_that_fails_by_a_bug_is_logged_and_the_next_goes_on(
-    our_broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    our_broker: EmbeddedBroker,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    producer_class: ProducerClass,
+    topic: str,
 ) -> None:
-    with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers) as producer:
-        assert producer._thread is not None
-        sender = producer._thread.sender
+    with producer_class(bootstrap_servers=our_broker.bootstrap_servers) as producer:
+        sender = engine_of(producer)._thread._run.sender  # type: ignore[union-attr]
         run_once, failed = sender.run_once, threading.Event()
 
         def fails_once(now_ms: float) -> None:
@@ -670,6 +766,6 @@ def test_turn_that_fails_by_a_bug_is_logged_and_the_next_goes_on(
 
         with caplog.at_level(logging.ERROR, "kafkacore.producer"):
             monkeypatch.setattr(sender, "run_once", fails_once)
-            assert producer.send("kp-bug", b"value").get(BUDGET_S).offset == 0
+            assert producer.send(topic, b"value").get(BUDGET_S).offset == 0
         assert failed.is_set()
         assert "a bug" in caplog.text
