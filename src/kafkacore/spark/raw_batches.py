@@ -10,15 +10,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar, cast
 
+from kafkacore.decode.constant_columns import repeated_int32
+from kafkacore.decode.formats import CORRUPT_RECORD
 from kafkacore.errors import KafkaConfigurationError
-from kafkacore.spark.columns.constant_columns import repeated_int32
 from kafkacore.spark.columns.output import Output, OutputPlan
 from kafkacore.spark.log_files.columns import plan_columns
 from kafkacore.spark.log_files.options import corrupt_mode
 from kafkacore.spark.log_files.reading import BATCH_ROWS, CorruptBatches, Selection, read_rows
 from kafkacore.spark.options.values import refuse_unknown
 from kafkacore.spark.typed.formats import FORMAT_OPTION_NAMES, default_schema
-from kafkacore.spark.typed.options import CORRUPT_RECORD
 
 if TYPE_CHECKING:
     import pyarrow as pa

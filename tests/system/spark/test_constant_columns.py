@@ -6,7 +6,7 @@ import sys
 import pytest
 from eventually import BUDGET_S
 
-from kafkacore.spark.columns.constant_columns import ConstantColumns, repeated_int32, repeated_text
+from kafkacore.decode.constant_columns import ConstantColumns, repeated_int32, repeated_text
 
 
 @pytest.mark.parametrize("text", ["topic", "", "täg", None])

@@ -10,14 +10,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from kafkacore.decode.decoder import ColumnTooLargeError
-from kafkacore.spark.columns.constant_columns import ConstantColumns
-from kafkacore.spark.columns.schema import COLUMN_OF, Column, arrow_schema
+from kafkacore.decode.kafka_columns import COLUMN_OF, Column, KafkaColumnArrays
+from kafkacore.decode.typed_batches import in_parts
+from kafkacore.spark.columns.schema import arrow_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from kafkacore.decode.decoder import ArrowArray
 
 
 class Output(Protocol):
@@ -61,23 +59,14 @@ def kafka_columns(plan: OutputPlan) -> Mapping[str, Column]:
 def batches(
     output: Output, found: pa.RecordBatch, topic: str | None, partition: int | None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the batch for ``found``, or several smaller batches if a decoded column would be too large.
+    """Return the batch for ``found``, or several smaller batches if a decoded column would be too large.
 
     Raises
     ------
     ColumnTooLargeError
         A single decoded record is too large for a column.
     """
-    try:
-        made = output.batch(found, topic, partition)
-    except ColumnTooLargeError:
-        if found.num_rows <= 1:
-            raise
-        half = found.num_rows // 2
-        yield from batches(output, found.slice(0, half), topic, partition)
-        yield from batches(output, found.slice(half), topic, partition)
-    else:
-        yield made
+    return in_parts(lambda part: output.batch(part, topic, partition), found)
 
 
 @dataclass(frozen=True)
@@ -99,18 +88,10 @@ class _KafkaOutput:
         self._columns = columns
         self.fetched = tuple(dict.fromkeys(COLUMN_OF[c] for c in columns if c in COLUMN_OF)) or ("offset",)
         self.schema = arrow_schema(columns)
-        self._constants = ConstantColumns()
+        self._kafka = KafkaColumnArrays()
 
     def batch(self, found: pa.RecordBatch, topic: str | None, partition: int | None) -> pa.RecordBatch:
         import pyarrow as pa
 
-        count = found.num_rows
-        arrays: list[ArrowArray] = []
-        for column in self._columns:
-            if column == "topic":
-                arrays.append(self._constants.topics(topic, count))
-            elif column == "partition":
-                arrays.append(self._constants.partitions(partition, count))
-            else:
-                arrays.append(found.column(COLUMN_OF[column]))
+        arrays = [self._kafka.array(column, found, topic, partition) for column in self._columns]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)

@@ -7,15 +7,14 @@ columns take.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, cast
 
+from kafkacore.decode.kafka_columns import Column
 from kafkacore.errors import KafkaConfigurationError
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
-
-Column = Literal["key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers"]
 
 #: Spark type of each column, in the column order of the built-in source.
 SPARK_TYPES: dict[Column, str] = {
@@ -27,15 +26,6 @@ SPARK_TYPES: dict[Column, str] = {
     "timestamp": "timestamp",
     "timestampType": "int",
     "headers": "array<struct<key:string,value:binary>>",
-}
-#: Name of each column in :mod:`kafkacore.record`, except topic and partition, which are constant in a batch.
-COLUMN_OF: dict[Column, str] = {
-    "key": "key",
-    "value": "value",
-    "offset": "offset",
-    "timestamp": "timestamp",
-    "timestampType": "timestamp_type",
-    "headers": "headers",
 }
 
 

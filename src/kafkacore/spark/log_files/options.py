@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from kafkacore.decode.formats import CORRUPT_RECORD, MODES
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.settings import SettingType, table
 from kafkacore.spark.log_files.files import StorageValue
@@ -18,7 +19,6 @@ from kafkacore.spark.options.option import spark_option
 from kafkacore.spark.options.values import integer, known_options, listed, one_of, positive, refuse_unknown
 from kafkacore.spark.reader.options import Bound, parse_offsets
 from kafkacore.spark.typed.formats import FORMAT_OPTION_NAMES
-from kafkacore.spark.typed.options import CORRUPT_RECORD, MODES
 from kafkacore.structs import INT32_MAX, TopicPartition, partition_name
 
 ISOLATIONS = ("read_uncommitted", "read_committed")

@@ -9,13 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kafkacore.decode.formats import BINARY, FORMATS, MODES, STRUCTURED
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.spark.columns.schema import all_columns
 from kafkacore.spark.options.values import refuse_unknown
 from kafkacore.spark.pipeline.aggregate import Aggregate
 from kafkacore.spark.reader.options import parse_options
 from kafkacore.spark.sink.options import parse_sink_options
-from kafkacore.spark.typed.options import BINARY, FORMATS, MODES, SCALAR_TYPES, STRUCTURED
+from kafkacore.spark.typed.options import SCALAR_TYPES
 
 #: Trigger that reads all records available at the start, in one or more batches, and then ends.
 AVAILABLE_NOW = "available-now"

@@ -32,7 +32,7 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
-from kafkacore.spark.columns.schema import Column
+from kafkacore.decode.kafka_columns import Column
 from kafkacore.spark.reader.offsets import OffsetRange, Offsets
 from kafkacore.structs import INT64_MAX, TopicPartition
 

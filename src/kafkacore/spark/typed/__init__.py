@@ -1,5 +1,5 @@
 """Decoding of keys and values inside a task, directly into the columns of the user's schema.
 
 ``options`` parses the formats of key and value. ``layout`` determines the origin of each column of the
-schema. ``output`` builds the batches of a task with the decoders of :mod:`kafkacore.decode`.
+schema. :mod:`kafkacore.decode` builds the batches of a task.
 """

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kafkacore.spark.typed.options import STRUCTURED, SideOptions
+from kafkacore.decode.formats import STRUCTURED, new_decoder
+from kafkacore.spark.typed.options import SideOptions
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,15 +41,5 @@ class DecoderPlan:
         KafkaConfigurationError
             A field has a type that the format does not support, or an option is invalid.
         """
-        given = self.options.given
-        if self.options.format == "json":
-            from kafkacore.decode.json import json_decoder, json_options
-
-            return json_decoder(self.fields, json_options(given))
-        if self.options.format == "avro":
-            from kafkacore.decode.avro import avro_decoder, avro_options
-
-            return avro_decoder(self.fields, avro_options(self.options.resolved(), self.options.side))
-        from kafkacore.decode.scalars import scalar_decoder
-
-        return scalar_decoder(self.options.format)
+        given = self.options.resolved() if self.options.format == "avro" else self.options.given
+        return new_decoder(self.options.format, self.fields, given, self.options.side)

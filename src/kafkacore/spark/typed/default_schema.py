@@ -6,9 +6,10 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from kafkacore.decode.formats import BINARY
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.spark.columns.schema import SPARK_TYPES, all_columns
-from kafkacore.spark.typed.options import BINARY, SCALAR_TYPES, FormatOptions, SideOptions
+from kafkacore.spark.typed.options import SCALAR_TYPES, FormatOptions, SideOptions
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType

@@ -45,10 +45,9 @@ def plan_output(schema: StructType, options: Mapping[str, str]) -> OutputPlan:
     if parsed.plain:
         return KafkaColumns(chosen_columns(schema))
     from kafkacore.spark.typed.layout import lay_out
-    from kafkacore.spark.typed.output import TypedColumns
 
     layout = lay_out(schema, parsed)
     # Create each decoder once on the driver, so that an error is raised before any task runs.
     for plan in layout.plans:
         plan.decoder()
-    return TypedColumns(layout)
+    return layout

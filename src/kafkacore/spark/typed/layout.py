@@ -7,21 +7,18 @@ columns have a leading underscore. In *Kafka's* layout, the columns have Kafka's
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING
 
+from kafkacore.decode.formats import BINARY, STRUCTURED, Mode, Side
+from kafkacore.decode.kafka_columns import Column
+from kafkacore.decode.typed_batches import Origin, TypedBatches
 from kafkacore.errors import KafkaConfigurationError
-from kafkacore.spark.columns.schema import SPARK_TYPES, Column
+from kafkacore.spark.columns.output import Output
+from kafkacore.spark.columns.schema import SPARK_TYPES
 from kafkacore.spark.typed.decoders import DecoderPlan
-from kafkacore.spark.typed.options import (
-    BINARY,
-    SCALAR_TYPES,
-    STRUCTURED,
-    FormatOptions,
-    Mode,
-    Side,
-    SideOptions,
-)
+from kafkacore.spark.typed.options import SCALAR_TYPES, FormatOptions, SideOptions
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,28 +29,9 @@ if TYPE_CHECKING:
 SIDES: tuple[Side, Side] = ("key", "value")
 
 
-class Origin(NamedTuple):
-    """Origin of a column.
-
-    Parameters
-    ----------
-    kind:
-        ``kafka``: a column of Kafka, unchanged. ``field``: one field of the decoded key or value. ``whole``:
-        the whole decoded key or value. ``corrupt``: the bytes that could not be decoded.
-    column:
-        Kafka's column, or ``key`` or ``value``.
-    at:
-        Index of a field among the decoded fields.
-    """
-
-    kind: Literal["kafka", "field", "whole", "corrupt"]
-    column: Column
-    at: int = 0
-
-
 @dataclass(frozen=True)
 class Layout:
-    """The schema of the batches and the origin of each column. The object can be pickled.
+    """Plan of a read that decodes keys or values. The plan can be pickled.
 
     Parameters
     ----------
@@ -71,6 +49,20 @@ class Layout:
     origins: tuple[Origin, ...]
     plans: tuple[DecoderPlan, ...]
     mode: Mode
+
+    @property
+    def kafka_columns(self) -> Mapping[str, Column]:
+        named = zip(self.schema.names, self.origins, strict=True)
+        return {name: origin.column for name, origin in named if origin.kind == "kafka"}
+
+    def output(self) -> Output:
+        return TypedBatches(
+            self.schema,
+            self.origins,
+            {plan.options.side: plan.decoder() for plan in self.plans},
+            {plan.options.side for plan in self.plans if plan.structured},
+            self.mode,
+        )
 
 
 def lay_out(schema: StructType, options: FormatOptions) -> Layout:

@@ -7,8 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final
 
+from kafkacore.decode.formats import (
+    BINARY,
+    CORRUPT_RECORD,
+    FORMATS,
+    MODES,
+    STRUCTURED,
+    Mode,
+    Side,
+    chosen_mode,
+    options_of_side,
+)
 from kafkacore.decode.json_option_names import JSON_OPTION_NAMES
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.settings import SettingType, table
@@ -16,11 +27,7 @@ from kafkacore.spark.options.option import spark_option
 from kafkacore.spark.options.values import boolean, known_options
 from kafkacore.spark.secrets import resolved
 
-Side = Literal["key", "value"]
-Mode = Literal["PERMISSIVE", "DROPMALFORMED", "FAILFAST"]
-
-BINARY = "binary"
-#: Formats of a single value, each with its type in Spark.
+#: Type in Spark of each format of a single value.
 SCALAR_TYPES = {
     "string": "string",
     "long": "bigint",
@@ -31,11 +38,6 @@ SCALAR_TYPES = {
     "boolean": "boolean",
     "uuid": "string",
 }
-#: Formats of values with fields.
-STRUCTURED = ("json", "avro")
-FORMATS = (BINARY, *SCALAR_TYPES, *STRUCTURED)
-MODES: tuple[Mode, ...] = ("PERMISSIVE", "DROPMALFORMED", "FAILFAST")
-CORRUPT_RECORD = "_corrupt_record"
 #: Formats that users may expect but that are not supported, each with the alternative.
 NOT_SUPPORTED = {
     "protobuf": "read the value as binary and use from_protobuf of pyspark.sql.protobuf.functions on it",
@@ -183,9 +185,7 @@ def parse_format_options(options: Mapping[str, str]) -> FormatOptions:
         A format or a mode does not exist, or an option has an invalid value.
     """
     given = {name.lower(): str(text) for name, text in options.items()}
-    mode = given.get("mode", MODES[0]).upper()
-    if mode not in MODES:
-        raise KafkaConfigurationError(f"mode must be one of {', '.join(MODES)}, not {given['mode']!r}")
+    mode = chosen_mode(given.get("mode", MODES[0]))
     flatten, include_headers = FORMAT_OPTIONS["value.flatten"], FORMAT_OPTIONS["includeHeaders"]
     known = known_options(given, (flatten.name, include_headers.name))
     parsed = FormatOptions(
@@ -211,13 +211,8 @@ def _side(side: Side, given: Mapping[str, str]) -> SideOptions:
         raise KafkaConfigurationError(f"{option} {chosen} is not supported: {NOT_SUPPORTED[chosen]}")
     if chosen not in FORMATS:
         raise KafkaConfigurationError(f"{option} must be one of {', '.join(FORMATS)}, not {given[option]!r}")
-    other = "key." if side == "value" else "value."
-    shared = {n: t for n, t in given.items() if not n.startswith(("kafka.", "key.", "value."))}
-    own = {n.removeprefix(f"{side}."): t for n, t in given.items() if n.startswith(f"{side}.")}
-    assert not any(name.startswith(other) for name in shared)
+    of_side = dict(given)
     for name in ("kafka.socks5.proxy", "kafka.proxy.url"):
         if name in given:
-            shared.setdefault("schema.registry.proxy.url", given[name])
-    # Ignore the option ``schema`` without a prefix, because a schema applies to either the key or the value.
-    shared.pop("schema", None)
-    return SideOptions(side, chosen, {**shared, **own})
+            of_side.setdefault("schema.registry.proxy.url", given[name])
+    return SideOptions(side, chosen, options_of_side(side, of_side))

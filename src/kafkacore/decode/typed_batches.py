@@ -1,16 +1,14 @@
-"""Build the batches of a task whose keys or values are decoded, and treat malformed records by ``mode``."""
+"""Build batches whose keys or values are decoded, and treat malformed records by ``mode``."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 from kafkacore.decode.decoder import ColumnTooLargeError, Decoded, nulls, quoted
+from kafkacore.decode.formats import Mode, Side
+from kafkacore.decode.kafka_columns import COLUMN_OF, Column, KafkaColumnArrays
 from kafkacore.errors import KafkaError
-from kafkacore.spark.columns.output import KafkaColumns, Output
-from kafkacore.spark.columns.schema import Column
-from kafkacore.spark.typed.layout import Layout
 from kafkacore.structs import printable
 
 if TYPE_CHECKING:
@@ -27,51 +25,98 @@ class MalformedRecordError(KafkaError):
     """A record cannot be decoded, and ``mode`` is FAILFAST (Spark's ``MALFORMED_RECORD_IN_PARSING``)."""
 
 
-@dataclass(frozen=True)
-class TypedColumns:
-    """Plan of a read that decodes keys or values."""
+class Origin(NamedTuple):
+    """Origin of a column.
 
-    layout: Layout
+    Parameters
+    ----------
+    kind:
+        ``kafka``: a column of Kafka, unchanged. ``field``: one field of the decoded key or value. ``whole``:
+        the whole decoded key or value. ``corrupt``: the bytes that could not be decoded.
+    column:
+        Kafka's column, or ``key`` or ``value``.
+    at:
+        Index of a field among the decoded fields.
+    """
 
-    @property
-    def kafka_columns(self) -> Mapping[str, Column]:
-        named = zip(self.layout.schema.names, self.layout.origins, strict=True)
-        return {name: origin.column for name, origin in named if origin.kind == "kafka"}
-
-    def output(self) -> Output:
-        return _TypedOutput(self.layout)
+    kind: Literal["kafka", "field", "whole", "corrupt"]
+    column: Column
+    at: int = 0
 
 
-class _TypedOutput:
-    def __init__(self, layout: Layout) -> None:
-        self._layout = layout
-        self.schema: pa.Schema = layout.schema
-        self._decoders: dict[str, Decoder] = {plan.options.side: plan.decoder() for plan in layout.plans}
-        self._structs = {plan.options.side for plan in layout.plans if plan.structured}
-        own = tuple(dict.fromkeys(o.column for o in layout.origins if o.kind == "kafka"))
-        self._kafka = KafkaColumns(own).output() if own else None
-        self._kafka_at = {column: at for at, column in enumerate(own)}
+class TypedBatches:
+    """Builder of the batches of one read, for one thread at a time.
+
+    Parameters
+    ----------
+    schema:
+        Schema of every batch.
+    origins:
+        Origin of each column.
+    decoders:
+        Decoders of the key and the value, as far as these are decoded.
+    structs:
+        Which of the key and the value have fields.
+    mode:
+        Treatment of records that cannot be decoded.
+
+    Attributes
+    ----------
+    fetched:
+        Names of the columns of :mod:`kafkacore.record` that :meth:`batch` needs; never empty.
+    """
+
+    def __init__(
+        self,
+        schema: pa.Schema,
+        origins: Sequence[Origin],
+        decoders: Mapping[Side, Decoder],
+        structs: Collection[Side],
+        mode: Mode,
+    ) -> None:
+        self.schema = schema
+        self._origins = tuple(origins)
+        self._decoders = dict(decoders)
+        self._structs = frozenset(structs)
+        self._mode = mode
+        self._kafka = KafkaColumnArrays()
+        kafka = (COLUMN_OF[o.column] for o in origins if o.kind == "kafka" and o.column in COLUMN_OF)
         # With FAILFAST, read the offset for the message of the error.
-        named = ("offset",) if layout.mode == "FAILFAST" else ()
-        kafka = self._kafka.fetched if self._kafka is not None else ()
+        named = ("offset",) if mode == "FAILFAST" else ()
         self.fetched: tuple[str, ...] = tuple(dict.fromkeys((*kafka, *self._decoders, *named))) or ("offset",)
 
     def batch(self, found: pa.RecordBatch, topic: str | None, partition: int | None) -> pa.RecordBatch:
+        """Return the batch for records of one partition.
+
+        Parameters
+        ----------
+        found:
+            Records in order of offsets, with the columns :attr:`fetched`.
+        topic, partition:
+            Topic and partition of the records; ``None`` if unknown.
+
+        Raises
+        ------
+        MalformedRecordError
+            A record cannot be decoded, and the mode is FAILFAST.
+        ColumnTooLargeError
+            A decoded column would be too large. Pass fewer records, as :func:`in_parts` does.
+        """
         import pyarrow as pa
 
         raw: dict[str, pa.BinaryArray] = {
             side: cast("pa.BinaryArray", found.column(side)) for side in self._decoders
         }
-        decoded = {side: decoder.decode(raw[side]) for side, decoder in self._decoders.items()}
+        decoded: dict[str, Decoded] = {
+            side: decoder.decode(raw[side]) for side, decoder in self._decoders.items()
+        }
         malformed = _either(decoded)
-        if malformed is not None and self._layout.mode == "FAILFAST":
+        if malformed is not None and self._mode == "FAILFAST":
             raise _malformed_error(found, decoded, topic, partition)
         columns: list[ArrowArray] = []
-        if self._kafka is not None:
-            kafka = self._kafka.batch(found.select(list(self._kafka.fetched)), topic, partition)
-        for field, origin in zip(self.schema, self._layout.origins, strict=True):
+        for field, origin in zip(self.schema, self._origins, strict=True):
             if origin.kind == "kafka":
-                columns.append(kafka.column(self._kafka_at[origin.column]))
+                columns.append(self._kafka.array(origin.column, found, topic, partition))
             elif origin.kind == "field":
                 columns.append(decoded[origin.column].columns[origin.at])
             elif origin.kind == "corrupt":
@@ -81,11 +126,33 @@ class _TypedOutput:
             else:
                 columns.append(decoded[origin.column].columns[0])
         batch = pa.RecordBatch.from_arrays(columns, schema=self.schema)
-        if malformed is not None and self._layout.mode == "DROPMALFORMED":
+        if malformed is not None and self._mode == "DROPMALFORMED":
             from pyarrow import compute
 
             return batch.filter(compute.invert(malformed))
         return batch
+
+
+def in_parts(
+    build: Callable[[pa.RecordBatch], pa.RecordBatch], found: pa.RecordBatch
+) -> Iterator[pa.RecordBatch]:
+    """Yield the batch for ``found``, or several smaller batches if a decoded column would be too large.
+
+    Raises
+    ------
+    ColumnTooLargeError
+        A single decoded record is too large for a column.
+    """
+    try:
+        made = build(found)
+    except ColumnTooLargeError:
+        if found.num_rows <= 1:
+            raise
+        half = found.num_rows // 2
+        yield from in_parts(build, found.slice(0, half))
+        yield from in_parts(build, found.slice(half))
+    else:
+        yield made
 
 
 def _either(decoded: dict[str, Decoded]) -> pa.BooleanArray | None:
