@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from kafkacore.decode.avro_program import fields_of
-from kafkacore.decode.avro_schema import AvroType
-from kafkacore.errors import KafkaConfigurationError
+import pyarrow as pa
 
-#: Maximum number of columns, including nested columns, if the user has not given a schema.
-MAX_FIELDS = 20_000
-_PLAIN = {
-    "boolean": "boolean",
-    "int": "int",
-    "long": "bigint",
-    "float": "float",
-    "double": "double",
-    "bytes": "binary",
-    "string": "string",
-    "fixed": "binary",
-    "enum": "string",
-}
-_LOGICAL = {
-    "date": "date",
-    "timestamp-millis": "timestamp",
-    "timestamp-micros": "timestamp",
-    "local-timestamp-millis": "timestamp_ntz",
-    "local-timestamp-micros": "timestamp_ntz",
-    "uuid": "string",
+from kafkacore.decode.avro_columns import columns_of
+from kafkacore.decode.avro_schema import AvroType
+
+_PLAIN: dict[pa.DataType, str] = {
+    pa.bool_(): "boolean",
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.binary(): "binary",
+    pa.string(): "string",
+    pa.date32(): "date",
+    pa.timestamp("us", tz="UTC"): "timestamp",
+    pa.timestamp("us"): "timestamp_ntz",
 }
 
 
@@ -35,65 +27,22 @@ def ddl_of(root: AvroType) -> str:
     Raises
     ------
     KafkaConfigurationError
-        The schema is recursive or too large, or a type has no counterpart in Spark.
+        The schema is recursive or too large, or a field has only the type null.
     """
-    try:
-        return _Columns().fields(fields_of(root), ())
-    except RecursionError:
-        raise KafkaConfigurationError("types of the Avro schema are nested too deeply") from None
+    return ", ".join(f"{_quoted(field.name)} {_type(field.type)}" for field in columns_of(root))
 
 
-class _Columns:
-    def __init__(self) -> None:
-        self._count = 0
-
-    def fields(self, record: AvroType, within: tuple[AvroType, ...]) -> str:
-        if record in within:
-            raise KafkaConfigurationError(
-                f"{record} contains itself, but Spark columns cannot contain themselves: "
-                "give the columns with .schema(...)"
-            )
-        # A short schema can have very many columns if it uses named types repeatedly at each level.
-        self._count += len(record.fields)
-        if self._count > MAX_FIELDS:
-            raise KafkaConfigurationError(
-                f"the Avro schema has more than {MAX_FIELDS} fields: select columns with .schema(...)"
-            )
-        inside = (*within, record)
-        return ", ".join(f"{_quoted(field.name)} {self._type(field.type, inside)}" for field in record.fields)
-
-    def _type(self, kind: AvroType, within: tuple[AvroType, ...]) -> str:
-        if kind.kind == "record":
-            return f"struct<{self.fields(kind, within)}>"
-        if kind.kind == "array":
-            return f"array<{self._type(kind.branches[0], within)}>"
-        if kind.kind == "map":
-            return f"map<string, {self._type(kind.branches[0], within)}>"
-        if kind.kind == "union":
-            return self._union(kind, within)
-        if kind.logical == "decimal":
-            return f"decimal({kind.precision},{kind.scale})"
-        if kind.kind == "null":
-            raise KafkaConfigurationError(
-                "a field of type null has no Spark type: select columns with .schema(...)"
-            )
-        return _LOGICAL.get(kind.logical or "", _PLAIN[kind.kind])
-
-    def _union(self, kind: AvroType, within: tuple[AvroType, ...]) -> str:
-        branches = [branch for branch in kind.branches if branch.kind != "null"]
-        kinds = {branch.kind for branch in branches}
-        if len(branches) == 1:
-            return self._type(branches[0], within)
-        if kinds == {"int", "long"}:
-            return "bigint"
-        if kinds == {"float", "double"}:
-            return "double"
-        if not branches:
-            raise KafkaConfigurationError(
-                "a field of type null has no Spark type: select columns with .schema(...)"
-            )
-        members = (f"member{number} {self._type(branch, within)}" for number, branch in enumerate(branches))
-        return f"struct<{', '.join(members)}>"
+def _type(kind: pa.DataType) -> str:
+    if pa.types.is_struct(kind):
+        fields = (kind.field(at) for at in range(kind.num_fields))
+        return f"struct<{', '.join(f'{_quoted(field.name)} {_type(field.type)}' for field in fields)}>"
+    if pa.types.is_list(kind):
+        return f"array<{_type(kind.value_type)}>"
+    if pa.types.is_map(kind):
+        return f"map<string, {_type(kind.item_type)}>"
+    if pa.types.is_decimal128(kind):
+        return f"decimal({kind.precision},{kind.scale})"
+    return _PLAIN[kind]
 
 
 def _quoted(name: str) -> str:

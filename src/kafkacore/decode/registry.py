@@ -280,7 +280,7 @@ class SchemaRegistry:
             if answer is None:
                 raise KafkaConfigurationError(
                     f"the schema registry has no subject {subject!r}: set value.subject (or key.subject), or "
-                    f"give the columns with .schema(...)"
+                    f"choose the columns with a schema"
                 )
             try:
                 return self._parse(answer)

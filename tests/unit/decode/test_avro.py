@@ -150,7 +150,8 @@ def test_one_of_several_records_is_a_member_or_has_the_fields_of_all():
     values = [written(schema, {"u": value}) for value in (("A", {"x": 1}), ("B", {"x": 2, "y": "s"}), None)]
     alike = pa.struct([("x", pa.int32())])
     members = pa.struct([("member1", pa.struct([("y", pa.string())])), ("member0", alike)])
-    assert ddl_of(parse_schema(json.dumps(schema))).startswith("`u` struct<member0 struct<`x` int>, member1")
+    shown = "`u` struct<`member0` struct<`x` int>, `member1`"
+    assert ddl_of(parse_schema(json.dumps(schema))).startswith(shown)
     assert decode(schema, values, u=members)[0] == [
         ({"member1": None, "member0": {"x": 1}},),
         ({"member1": {"y": "s"}, "member0": None},),
@@ -486,7 +487,7 @@ def test_columns_of_a_schema_are_those_of_from_avro():
         ("m", {"type": "map", "values": {"type": "array", "items": "float"}}),
     )
     assert ddl_of(parse_schema(json.dumps(schema))) == (
-        "`a` int, `t` timestamp, `d` decimal(9,2), `u` bigint, `v` struct<member0 int, member1 string>, "
+        "`a` int, `t` timestamp, `d` decimal(9,2), `u` bigint, `v` struct<`member0` int, `member1` string>, "
         "`m` map<string, array<float>>"
     )
 
