@@ -24,6 +24,13 @@ FORMATS = (BINARY, *SCALARS, *STRUCTURED)
 MODES: tuple[Mode, ...] = ("PERMISSIVE", "DROPMALFORMED", "FAILFAST")
 #: Default name of the column for the bytes that cannot be decoded.
 CORRUPT_RECORD = "_corrupt_record"
+#: Options of the schema registry, which Avro values may need.
+REGISTRY_OPTION_NAMES = (
+    "schema.registry.url",
+    "schema.registry.auth",
+    "schema.registry.ssl.cafile",
+    "schema.registry.proxy.url",
+)
 
 
 def chosen_mode(text: str) -> Mode:
@@ -38,6 +45,27 @@ def chosen_mode(text: str) -> Mode:
     if mode not in MODES:
         raise KafkaConfigurationError(f"mode must be one of {', '.join(MODES)}, not {text!r}")
     return mode
+
+
+def chosen_format(option: str, text: str) -> str:
+    """Return the format with this name, in upper or lower case.
+
+    Parameters
+    ----------
+    option:
+        Name of the option, for messages.
+    text:
+        Name of the format.
+
+    Raises
+    ------
+    KafkaConfigurationError
+        The format does not exist or is not supported.
+    """
+    chosen = text.strip().lower()
+    if chosen not in FORMATS:
+        raise KafkaConfigurationError(f"{option} must be one of {', '.join(FORMATS)}, not {text!r}")
+    return chosen
 
 
 def options_of_side(side: Side, given: Mapping[str, str]) -> dict[str, str]:

@@ -28,6 +28,11 @@ FIXED: Mapping[str, pa.DataType] = {
 UUID = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
 
 
+def scalar_type(format: str) -> pa.DataType:  # noqa: A002 - Spark's word
+    """Return the Arrow type of a scalar format."""
+    return FIXED.get(format, pa.string())
+
+
 def scalar_decoder(format: str) -> Decoder:  # noqa: A002 - Spark's word
     """Return a decoder of a scalar format. The result of this decoder has one column.
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 from kafkacore.decode.decoder import ColumnTooLargeError, Decoded, nulls, quoted
-from kafkacore.decode.formats import Mode, Side
+from kafkacore.decode.formats import BINARY, STRUCTURED, Mode, Side
 from kafkacore.decode.kafka_columns import COLUMN_OF, Column, KafkaColumnArrays
 from kafkacore.errors import KafkaError
 from kafkacore.structs import printable
@@ -14,7 +14,7 @@ from kafkacore.structs import printable
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kafkacore.decode.decoder import ArrowArray, Decoder
+    from kafkacore.decode.decoder import ArrowArray, ArrowField, Decoder
 
 
 #: Maximum characters of the reason in an error. The part of a value that a decoder quotes is shorter.
@@ -42,6 +42,43 @@ class Origin(NamedTuple):
     kind: Literal["kafka", "field", "whole", "corrupt"]
     column: Column
     at: int = 0
+
+
+def fields_to_decode(
+    schema: pa.Schema, origins: Sequence[Origin], formats: Mapping[Side, str], mode: Mode
+) -> dict[Side, pa.Schema]:
+    """Return the fields to decode of the key and the value, without a side that needs no decoder.
+
+    Parameters
+    ----------
+    schema, origins:
+        The columns and their origins, as in :class:`TypedBatches`.
+    formats:
+        Formats of the key and the value.
+    mode:
+        Treatment of records that cannot be decoded.
+    """
+    import pyarrow as pa
+
+    # To find out whether a record is malformed, key and value must be decoded even if no column needs them.
+    finds_malformed = mode != "PERMISSIVE" or any(origin.kind == "corrupt" for origin in origins)
+    found: dict[Side, pa.Schema] = {}
+    for side, chosen in formats.items():
+        if chosen == BINARY:
+            continue
+        wanted = finds_malformed
+        fields: list[ArrowField] = []
+        for field, origin in zip(schema, origins, strict=True):
+            if origin.column != side or origin.kind not in ("field", "whole"):
+                continue
+            wanted = True
+            if origin.kind == "field":
+                fields.append(field)
+            else:
+                fields = list(field.type) if chosen in STRUCTURED else [field]
+        if wanted:
+            found[side] = pa.schema(fields)
+    return found
 
 
 class TypedBatches:

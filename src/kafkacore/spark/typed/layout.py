@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from kafkacore.decode.formats import BINARY, STRUCTURED, Mode, Side
 from kafkacore.decode.kafka_columns import Column
-from kafkacore.decode.typed_batches import Origin, TypedBatches
+from kafkacore.decode.typed_batches import Origin, TypedBatches, fields_to_decode
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.spark.columns.output import Output
 from kafkacore.spark.columns.schema import SPARK_TYPES
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import DataType, StructField, StructType
 
-    from kafkacore.decode.decoder import ArrowField
 
 SIDES: tuple[Side, Side] = ("key", "value")
 
@@ -80,37 +79,18 @@ def lay_out(schema: StructType, options: FormatOptions) -> Layout:
         _refuse_not_null(field)
     arrow = _arrow_schema(schema)
     origins: list[Origin] = []
-    value_fields: list[ArrowField] = []
-    for at, field in enumerate(schema.fields):
+    field_count = 0
+    for field in schema.fields:
         origin = _origin(field, options)
         if origin.kind == "field":
-            origin = origin._replace(at=len(value_fields))
-            value_fields.append(arrow.field(at))
+            origin = origin._replace(at=field_count)
+            field_count += 1
         origins.append(origin)
-    return Layout(arrow, tuple(origins), _plans(options, origins, arrow, value_fields), options.mode)
-
-
-def _plans(
-    options: FormatOptions, origins: list[Origin], arrow: pa.Schema, value_fields: list[ArrowField]
-) -> tuple[DecoderPlan, ...]:
-    import pyarrow as pa
-
-    # To find out whether a record is malformed, key and value must be decoded even if no column needs them.
-    finds_malformed = options.mode != "PERMISSIVE" or any(origin.kind == "corrupt" for origin in origins)
-    plans = []
-    for side in SIDES:
-        side_options: SideOptions = getattr(options, side)
-        if side_options.format == BINARY:
-            continue
-        fields: list[ArrowField] = list(value_fields) if side == "value" else []
-        wanted = bool(fields)
-        for field, origin in zip(arrow, origins, strict=True):
-            if origin.kind == "whole" and origin.column == side:
-                wanted = True
-                fields = list(field.type) if side_options.format in STRUCTURED else [field]
-        if wanted or finds_malformed:
-            plans.append(DecoderPlan(side_options, pa.schema(fields)))
-    return tuple(plans)
+    sides = {side: getattr(options, side) for side in SIDES}
+    formats = {side: of_side.format for side, of_side in sides.items()}
+    needed = fields_to_decode(arrow, origins, formats, options.mode)
+    plans = tuple(DecoderPlan(sides[side], fields) for side, fields in needed.items())
+    return Layout(arrow, tuple(origins), plans, options.mode)
 
 
 # ---- Columns ---------------------------------------------------------------------------------------------

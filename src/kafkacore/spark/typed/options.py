@@ -17,6 +17,7 @@ from kafkacore.decode.formats import (
     STRUCTURED,
     Mode,
     Side,
+    chosen_format,
     chosen_mode,
     options_of_side,
 )
@@ -206,13 +207,12 @@ def parse_format_options(options: Mapping[str, str]) -> FormatOptions:
 
 def _side(side: Side, given: Mapping[str, str]) -> SideOptions:
     option = f"{side}.format"
-    chosen = given.get(option, BINARY).strip().lower()
-    if chosen in NOT_SUPPORTED:
-        raise KafkaConfigurationError(f"{option} {chosen} is not supported: {NOT_SUPPORTED[chosen]}")
-    if chosen not in FORMATS:
-        raise KafkaConfigurationError(f"{option} must be one of {', '.join(FORMATS)}, not {given[option]!r}")
+    named = given.get(option, BINARY)
+    instead = NOT_SUPPORTED.get(named.strip().lower())
+    if instead is not None:
+        raise KafkaConfigurationError(f"{option} {named.strip().lower()} is not supported: {instead}")
     of_side = dict(given)
     for name in ("kafka.socks5.proxy", "kafka.proxy.url"):
         if name in given:
             of_side.setdefault("schema.registry.proxy.url", given[name])
-    return SideOptions(side, chosen, options_of_side(side, of_side))
+    return SideOptions(side, chosen_format(option, named), options_of_side(side, of_side))
