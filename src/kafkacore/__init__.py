@@ -6,7 +6,7 @@
 Layers, lowest first; a module imports only lower ones (``tests/unit/test_layers.py``)::
 
     0 errors, structs, clock   1 wire, metrics   2 protocol, record   3 network   4 client
-    5 producer, consumer, admin, broker   6 spark, bench   7 cli, testing
+    5 producer, consumer, admin, broker   6 spark, frames, bench   7 cli, testing
 """
 
 import logging
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from kafkacore.consumer import ConsumerRecord as ConsumerRecord
     from kafkacore.consumer import KafkaConsumer as KafkaConsumer
     from kafkacore.consumer import SubscriptionPattern as SubscriptionPattern
+    from kafkacore.frames import RecordDecoder as RecordDecoder
+    from kafkacore.frames import read_topic as read_topic
     from kafkacore.producer import KafkaProducer as KafkaProducer
     from kafkacore.producer import ProducerInterceptor as ProducerInterceptor
     from kafkacore.producer import ProducerRecord as ProducerRecord
@@ -57,10 +59,12 @@ _MODULE_OF = {
     "OffsetSpec": "kafkacore.structs",
     "ProducerInterceptor": "kafkacore.producer",
     "ProducerRecord": "kafkacore.producer",
+    "RecordDecoder": "kafkacore.frames",
     "Serializer": "kafkacore.serializer",
     "SubscriptionPattern": "kafkacore.consumer",
     "TopicPartition": "kafkacore.structs",
     "TopicPartitionReplica": "kafkacore.structs",
+    "read_topic": "kafkacore.frames",
 }
 
 

@@ -26,7 +26,7 @@ LAYERS = {
     "network": 3, "security": 3, "coordinator": 3,
     "client": 4,
     "producer": 5, "consumer": 5, "admin": 5, "broker": 5, "decode": 5,
-    "spark": 6, "aio": 6, "bench": 6, "otel": 6,
+    "spark": 6, "frames": 6, "aio": 6, "bench": 6, "otel": 6,
     # kafka-python's module paths, which only re-export names.
     "cluster": 6, "net": 6, "partitioner": 6, "serializer": 6,
     "cli": 7, "testing": 7,

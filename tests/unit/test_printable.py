@@ -79,6 +79,7 @@ ALLOWED = {
     "cli/pipeline.py": "the user's own argument",
     "cli/topics.py": "the user's own argument",
     "consumer/metrics.py": "names of metrics, which users look up by the topic's name",
+    "frames/topic_reader.py": "the subject of a schema registry, in a URL that quotes it",
     "producer/sender_metrics.py": "names of metrics, which users look up by the topic's name",
 }
 
