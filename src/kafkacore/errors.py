@@ -103,6 +103,14 @@ class KafkaTimeoutError(RetriableError):
     """
 
 
+class MalformedRecordError(KafkaError):
+    """A key or a value cannot be decoded, and ``mode`` is ``FAILFAST``.
+
+    The message names the topic, partition, offset and reason. It starts with the name of Spark's error,
+    ``MALFORMED_RECORD_IN_PARSING``.
+    """
+
+
 class MetadataEmptyBrokerList(RetriableError):
     """Kept for programs that were written for kafka-python. Nothing raises it."""
 
@@ -124,6 +132,10 @@ class QuotaViolationError(KafkaError):
 
 class RetriableCommitFailedError(RetriableError):
     """The offsets were not committed, because of an error that may disappear. Call ``commit()`` again."""
+
+
+class SchemaRegistryError(RetriableError):
+    """The schema registry did not respond, or its response is not a schema. A retry may succeed."""
 
 
 class SerializationError(KafkaError):

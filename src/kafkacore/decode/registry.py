@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.decode.avro_schema import AvroSchemaError, AvroType, parse_schema
 from kafkacore.decode.decoder import quoted
-from kafkacore.errors import KafkaConfigurationError, KafkaError
+from kafkacore.errors import KafkaConfigurationError, SchemaRegistryError
 from kafkacore.security.proxy_url import parse_proxy_url
 from kafkacore.security.settings import proxy_url_or_none
 
@@ -63,12 +63,6 @@ _REMEDIES = {
 _UNKNOWN_ISSUER = "set schema.registry.ssl.cafile to a PEM file with the certificate of the issuer"
 #: Maximum number of schemas that one schema may refer to, directly or indirectly.
 MAX_REFERENCES = 100
-
-
-class SchemaRegistryError(KafkaError):
-    """The registry did not respond, or its response is not a schema. A retry may succeed."""
-
-    retriable = True
 
 
 @dataclass(frozen=True)

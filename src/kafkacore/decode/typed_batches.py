@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 from kafkacore.decode.decoder import ColumnTooLargeError, Decoded, nulls, quoted
 from kafkacore.decode.formats import BINARY, STRUCTURED, Mode, Side
 from kafkacore.decode.kafka_columns import COLUMN_OF, Column, KafkaColumnArrays
-from kafkacore.errors import KafkaError
+from kafkacore.errors import MalformedRecordError
 from kafkacore.structs import printable
 
 if TYPE_CHECKING:
@@ -19,10 +19,6 @@ if TYPE_CHECKING:
 
 #: Maximum characters of the reason in an error. The part of a value that a decoder quotes is shorter.
 REASON_CHARACTERS = 250
-
-
-class MalformedRecordError(KafkaError):
-    """A record cannot be decoded, and ``mode`` is FAILFAST (Spark's ``MALFORMED_RECORD_IN_PARSING``)."""
 
 
 class Origin(NamedTuple):

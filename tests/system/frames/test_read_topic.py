@@ -19,8 +19,7 @@ from eventually import BUDGET_MS, BUDGET_S
 from kafkacore import KafkaAdminClient, KafkaConsumer, KafkaProducer, RecordDecoder, read_topic
 from kafkacore.admin import NewTopic
 from kafkacore.aio import AIOKafkaConsumer
-from kafkacore.decode.typed_batches import MalformedRecordError
-from kafkacore.errors import KafkaTimeoutError, UnknownTopicOrPartitionError
+from kafkacore.errors import KafkaTimeoutError, MalformedRecordError, UnknownTopicOrPartitionError
 
 ORDER = pa.schema({"item": pa.string(), "count": pa.int64()})
 #: The time of the first record; each further record is a second later.

@@ -8,8 +8,8 @@ import pytest
 import trustme
 from decode.registry_server import scripted_registry
 
-from kafkacore.decode.registry import SchemaRegistry, SchemaRegistryError, registry_options
-from kafkacore.errors import KafkaConfigurationError
+from kafkacore.decode.registry import SchemaRegistry, registry_options
+from kafkacore.errors import KafkaConfigurationError, SchemaRegistryError
 from kafkacore.testing.clock import VirtualClock
 
 SCHEMA = {"type": "record", "name": "R", "fields": [{"name": "id", "type": "int"}]}

@@ -9,8 +9,7 @@ from model.fetch_log import FetchLog, batch
 from kafkacore import RecordDecoder
 from kafkacore.decode.formats import REGISTRY_OPTION_NAMES, SCALARS
 from kafkacore.decode.json_option_names import JSON_OPTION_NAMES
-from kafkacore.decode.typed_batches import MalformedRecordError
-from kafkacore.errors import KafkaConfigurationError
+from kafkacore.errors import KafkaConfigurationError, MalformedRecordError
 from kafkacore.frames.side_format import FORMAT_OPTION_NAMES
 from kafkacore.spark.typed.options import SCALAR_TYPES, SIDE_OPTION_NAMES
 from kafkacore.structs import TopicPartition

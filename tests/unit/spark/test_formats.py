@@ -21,8 +21,7 @@ from pyspark.sql.types import (
 
 from kafkacore.decode.decoder import ColumnTooLargeError
 from kafkacore.decode.json import JSON_OPTION_NAMES
-from kafkacore.decode.typed_batches import MalformedRecordError
-from kafkacore.errors import KafkaConfigurationError
+from kafkacore.errors import KafkaConfigurationError, MalformedRecordError
 from kafkacore.spark.columns.output import batches
 from kafkacore.spark.typed.formats import FORMAT_OPTION_NAMES, default_schema, plan_output
 
