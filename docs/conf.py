@@ -31,10 +31,15 @@ nitpick_ignore = [
     # Imported only for type checkers.
     ("py:class", "StructType"),
     ("py:class", "DataFrame"),
+    ("py:class", "pa.RecordBatch"),
+    ("py:class", "pa.Schema"),
+    ("py:class", "pa.Table"),
     # The argument of CommitFuture, which programs do not create.
     ("py:class", "RequestFuture"),
     # Type aliases, and parts of generic types that Sphinx splits at the comma.
     ("py:class", "CommitCallback"),
+    ("py:class", "ConsumerConfig"),
+    ("py:class", "Positions"),
     ("py:class", "collections.abc.Mapping[int"),
     ("py:class", "collections.abc.Mapping[str"),
 ]

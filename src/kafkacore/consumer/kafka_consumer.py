@@ -294,7 +294,8 @@ class KafkaConsumer:
     ) -> dict[TopicPartition, RecordColumns]:
         """Return fetched records as Arrow columns instead of objects, but otherwise behave like :meth:`poll`.
 
-        No Python code runs per record, and deserializers are not called.
+        No Python code runs per record, and deserializers are not called. A :class:`~kafkacore.RecordDecoder`
+        decodes the keys and values of the result.
 
         Parameters
         ----------

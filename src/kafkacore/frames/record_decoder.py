@@ -120,7 +120,7 @@ class RecordDecoder:
         Parameters
         ----------
         polled:
-            Result of ``poll_arrow()``, with at least the columns :attr:`fetched`.
+            Result of ``poll_arrow()``, with at least the columns ``fetched``.
 
         Raises
         ------
