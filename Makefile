@@ -102,13 +102,13 @@ $(VENV)/.python:
 $(VENV)/.demo: $(VENV)/.python pyproject.toml setup.py
 	@$(PYTHON) tools/check_tools.py demo
 	@echo "Installing kafkacore with the demo extra (PySpark is large: the first time takes a few minutes) ..."
-	$(BIN)/python tools/set_up.py demo
+	$(BIN)/python tools/set_up.py --extra demo
 	@touch $@
 
 $(VENV)/.unit: $(VENV)/.python pyproject.toml setup.py
 	@$(PYTHON) tools/check_tools.py unit
-	@echo "Installing kafkacore with the test, lint and docs extras (PySpark is large: the first time takes a few minutes) ..."
-	$(BIN)/python tools/set_up.py demo test lint docs
+	@echo "Installing kafkacore with the groups test, lint and docs (PySpark is large: the first time takes a few minutes) ..."
+	$(BIN)/python tools/set_up.py test lint docs
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.unit

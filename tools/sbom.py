@@ -9,7 +9,6 @@ no package of the tests is listed. cyclonedx-py runs in another environment and 
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 import tempfile
@@ -20,29 +19,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from project_requirements import requirements
+
 PROJECT = Path(__file__).resolve().parents[1]
 GENERATOR = "cyclonedx-bom>=7,<8"
-_OF_OURS = re.compile(r"kafkacore\[([\w,]+)\]")
-
-
-def requirements(project: dict[str, Any], extras: Sequence[str]) -> list[str]:
-    """Return the sorted requirements of the base installation and these extras, with nested extras resolved.
-
-    Raises
-    ------
-    KeyError
-        An extra does not exist.
-    """
-    found = set(project["dependencies"])
-    left = list(extras)
-    while left:
-        for each in project["optional-dependencies"][left.pop()]:
-            ours = _OF_OURS.fullmatch(each)
-            if ours:
-                left += ours[1].split(",")
-            else:
-                found.add(each)
-    return sorted(found)
 
 
 def environment(folder: Path, packages: Sequence[str]) -> Path:
@@ -68,11 +48,11 @@ def main() -> int:
         print(f"usage: {sys.argv[0]} FILE [EXTRA ...]", file=sys.stderr)
         return 2
     target, extras = Path(sys.argv[1]), sys.argv[2:]
-    project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
+    pyproject = tomllib.loads((PROJECT / "pyproject.toml").read_text())
     try:
-        needed = requirements(project, extras)
+        needed = requirements(pyproject, extras)
     except KeyError as error:
-        known = ", ".join(project["optional-dependencies"])
+        known = ", ".join(pyproject["project"]["optional-dependencies"])
         print(f"unknown extra {error}; the extras are {known}", file=sys.stderr)
         return 2
     with tempfile.TemporaryDirectory(prefix="kafkacore-sbom-") as folder:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 import tomllib
 from pathlib import Path
 from types import ModuleType
@@ -12,6 +13,10 @@ import pytest
 import zstandard
 
 PROJECT = Path(__file__).resolve().parents[3]
+
+
+# Scripts of tools/ import modules next to them.
+sys.path.append(str(PROJECT / "tools"))
 
 
 def tool(name: str) -> ModuleType:
@@ -90,14 +95,14 @@ def test_audit_takes_what_is_known_of_a_newest_release_for_that_alone(
 
 
 def test_bill_of_materials_has_the_base_install_and_the_extras_that_are_named() -> None:
-    project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
-    base = sorted(project["dependencies"])
-    assert sbom.requirements(project, []) == base
-    assert sbom.requirements(project, ["aws"]) == sorted([*base, "botocore>=1.34"])
-    with_others = sbom.requirements(project, ["demo"])
+    pyproject = tomllib.loads((PROJECT / "pyproject.toml").read_text())
+    base = sorted(pyproject["project"]["dependencies"])
+    assert sbom.requirements(pyproject, []) == base
+    assert sbom.requirements(pyproject, ["aws"]) == sorted([*base, "botocore>=1.34"])
+    with_others = sbom.requirements(pyproject, ["demo"])
     assert {"cryptography>=44", "pyarrow>=17", "rich>=13"} <= set(with_others)
     assert not [each for each in with_others if each.startswith("kafkacore")]
     with pytest.raises(KeyError, match="nothing"):
-        sbom.requirements(project, ["nothing"])
+        sbom.requirements(pyproject, ["nothing"])
     bill = sbom.named({"metadata": {"component": {"name": "kafkacore"}}}, "1.2")
     assert bill["metadata"]["component"]["purl"] == "pkg:pypi/kafkacore@1.2"
