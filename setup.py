@@ -1,17 +1,21 @@
-"""List the compiled modules and create the description; everything else is in pyproject.toml.
+"""List the compiled modules, create the description, and write the sdist; all else is in pyproject.toml.
 
 The build does not use -march=native: one wheel runs on every machine, and wire/crc32c selects its
 instructions at run time. ``KAFKACORE_BUILD_ONLY=wire,record`` builds only the extensions of these packages.
 ``KAFKACORE_SANITIZE=1`` builds them with sanitizers that report undefined behaviour in C (``make sanitize``).
 """
 
+import gzip
 import os
 import re
+import sys
+import tarfile
 import tomllib
 from pathlib import Path
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
+from setuptools.command.sdist import sdist
 
 SOURCE = Path("src")
 CYTHON_BUILD = Path("build/cython")
@@ -48,6 +52,37 @@ DIRECTIVES = {
     # dereferencing it. Inner loops without the GIL disable it, because their callers have checked.
     "nonecheck": True,
 }
+
+#: Commands of a build that use neither the generated C nor the modules. Translation takes a minute.
+WITHOUT_MODULES = {"sdist", "egg_info", "dist_info"}
+
+
+class ReproducibleSdist(sdist):
+    """With SOURCE_DATE_EPOCH, which setuptools ignores, write the same bytes for the same files."""
+
+    def make_archive(self, base_name, format, root_dir=None, base_dir=None, owner=None, group=None):  # type: ignore[no-untyped-def]  # noqa: A002 - setuptools' name
+        """Create the archive, with the time of SOURCE_DATE_EPOCH and without the owners of the files."""
+        epoch = os.environ.get("SOURCE_DATE_EPOCH")
+        if not epoch or format != "gztar":
+            return super().make_archive(base_name, format, root_dir, base_dir, owner, group)
+
+        def normalized(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+            entry.mtime = int(epoch)
+            entry.uid = entry.gid = 0
+            entry.uname = entry.gname = ""
+            entry.mode = 0o755 if entry.isdir() or entry.mode & 0o100 else 0o644
+            return entry
+
+        target = f"{base_name}.tar.gz"
+        # Neither the name nor the time of the archive is stored in it.
+        with (
+            open(target, "wb") as raw,
+            gzip.GzipFile("", "wb", fileobj=raw, mtime=int(epoch)) as packed,
+            tarfile.open(fileobj=packed, mode="w") as archive,
+        ):
+            for path in sorted(Path(base_dir).rglob("*")):
+                archive.add(path, recursive=False, filter=normalized)
+        return target
 
 
 def extensions() -> list[Extension]:
@@ -87,12 +122,12 @@ def description() -> str:
     return re.sub(r"\[([^\]]+)\]\((?!https?:)([^)]+)\)", target, readme)
 
 
-# The worker processes that translate modules may import this file again.
-if __name__ == "__main__":
+def translated() -> list[Extension]:
+    """Translate the modules that have changed to C, and return them."""
     # Cython compares only file times, so store the directives in a file.
     used = CYTHON_BUILD / "directives"
     is_forced = not used.exists() or used.read_text() != repr(DIRECTIVES)
-    modules = cythonize(
+    modules: list[Extension] = cythonize(
         extensions(),
         build_dir=str(CYTHON_BUILD),
         compiler_directives=DIRECTIVES,
@@ -101,8 +136,14 @@ if __name__ == "__main__":
     )
     if not os.environ.get("KAFKACORE_BUILD_ONLY"):
         used.write_text(repr(DIRECTIVES))
+    return modules
+
+
+# The worker processes that translate modules may import this file again.
+if __name__ == "__main__":
     setup(
-        ext_modules=modules,
+        ext_modules=[] if WITHOUT_MODULES & set(sys.argv) else translated(),
+        cmdclass={"sdist": ReproducibleSdist},
         long_description=description(),
         long_description_content_type="text/markdown",
         options={"build_ext": {"parallel": PROCESSORS}},
