@@ -7,7 +7,7 @@ COMPILE  := KAFKACORE_BUILD_ONLY=$(ONLY) $(BIN)/python setup.py -q build_ext --i
 # Tests start hundreds of processes. Without byte code, each compiles the sources of kafkacore, in a CPU second.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo unit test reliability kafka-suite lint docs bench fuzz sanitize audit sbom build clean
+.PHONY: help demo unit test reliability kafka-suite lint docs bench fuzz sanitize audit sbom wheels build clean
 
 help:  ## Show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -84,6 +84,9 @@ audit: $(VENV)/.dev  ## Report known vulnerabilities of all installed packages; 
 
 sbom: $(VENV)/.dev  ## Write a bill of materials (CycloneDX) to dist/kafkacore.cdx.json; EXTRAS="aws oauth" includes these extras
 	$(BIN)/python tools/sbom.py dist/kafkacore.cdx.json $(EXTRAS)
+
+wheels:  ## Build the sdist and a wheel for each installed Python in dist, and test each wheel in a clean environment
+	$(PYTHON) tools/wheels.py $(WHEELS_ARGS)
 
 build: $(VENV)/.dev  ## Compile the Cython modules that have changed; ONLY=wire,record compiles only these packages
 	@$(COMPILE)
