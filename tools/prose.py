@@ -20,6 +20,7 @@ CHECKED = (
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "README.md",
+    "RELEASING.md",
     "SECURITY.md",
     "bench",
     "ci",
