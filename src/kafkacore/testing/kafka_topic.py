@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from typing import Any
 
+from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.consumer import ConsumerRecord, KafkaConsumer
+from kafkacore.consumer.timer import Timer
 from kafkacore.structs import TopicPartition
 
 
@@ -72,13 +73,12 @@ class KafkaTopic:
             The topic has fewer records when the time is over.
         """
         found: list[ConsumerRecord] = []
-        deadline_s = time.monotonic() + timeout
+        timer = Timer(SYSTEM_CLOCK, timeout * 1000)
         with self._reader(settings) as consumer:
             while len(found) < count:
-                left_s = deadline_s - time.monotonic()
-                if left_s <= 0:
+                if timer.expired:
                     raise too_few(self.name, found, count, timeout)
-                for records in consumer.poll(left_s * 1000).values():
+                for records in consumer.poll(timer.remaining_ms).values():
                     found += records
         return found
 
