@@ -137,7 +137,13 @@ def test_each_kind_of_subscriber_of_faststream_receives_its_messages(our_broker:
     )
     sent = [f"message {number}" for number in range(5)]
     # The lines before are FastStream's log.
-    assert json.loads(done.stdout.splitlines()[-1]) == {"single": sent, "batches": sent, "partition": sent}
+    kinds = ("single", "batches", "partition", "workers")
+    assert json.loads(done.stdout.splitlines()[-1]) == dict.fromkeys(kinds, sent)
+
+
+def test_records_are_as_open_as_those_of_aiokafka(our_broker: EmbeddedBroker) -> None:
+    command = [sys.executable, "-m", "model.aiokafka_records", our_broker.bootstrap_servers, "open-records"]
+    subprocess.run(command, cwd=SUPPORT, timeout=BUDGET_S, check=True)
 
 
 def test_names_of_aiokafka_are_not_mixed() -> None:

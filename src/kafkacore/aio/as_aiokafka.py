@@ -22,9 +22,10 @@ from typing import Any
 from kafkacore import errors, structs
 from kafkacore.admin import ConfigResource, ConfigResourceType, NewPartitions, NewTopic
 from kafkacore.aio._admin import AIOKafkaAdminClient
+from kafkacore.aio._aiokafka_record import AiokafkaRecord, AnyRecord
 from kafkacore.aio._consumer import AIOKafkaConsumer
 from kafkacore.aio._producer import AIOKafkaProducer
-from kafkacore.consumer import ConsumerRebalanceListener, ConsumerRecord
+from kafkacore.consumer import ConsumerRebalanceListener
 from kafkacore.coordinator.assignors.abstract import AbstractPartitionAssignor
 from kafkacore.coordinator.assignors.range import RangePartitionAssignor
 from kafkacore.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
@@ -32,6 +33,7 @@ from kafkacore.coordinator.assignors.sticky.sticky_assignor import StickyPartiti
 from kafkacore.producer.partitioner import DefaultPartitioner
 from kafkacore.producer.record_metadata import RecordMetadata
 from kafkacore.security.sasl.oauthbearer import AbstractTokenProvider
+from kafkacore.structs import TopicPartition
 
 
 class _AdminClient(AIOKafkaAdminClient):
@@ -59,7 +61,19 @@ class _CreatedTopics:
 
 
 class _Consumer(AIOKafkaConsumer):
-    """A consumer with the private names of aiokafka that FastStream reads for its log."""
+    """A consumer with aiokafka's records, and the private names of aiokafka that FastStream reads."""
+
+    async def getone(self, *partitions: TopicPartition) -> AnyRecord:  # type: ignore[override]
+        return AiokafkaRecord.of(await super().getone(*partitions))
+
+    async def __anext__(self) -> AnyRecord:  # type: ignore[override]
+        return AiokafkaRecord.of(await super().__anext__())
+
+    async def getmany(  # type: ignore[override]
+        self, *partitions: TopicPartition, timeout_ms: float = 0, max_records: int | None = None
+    ) -> dict[TopicPartition, list[AnyRecord]]:
+        found = await super().getmany(*partitions, timeout_ms=timeout_ms, max_records=max_records)
+        return {tp: [AiokafkaRecord.of(record) for record in records] for tp, records in found.items()}
 
     @property
     def _group_id(self) -> str | None:
@@ -84,21 +98,6 @@ class _Producer(AIOKafkaProducer):
         return self._producer is not None and self._producer._accumulator.records.closed
 
 
-class _RecordType(type):
-    def __instancecheck__(cls, instance: object) -> bool:
-        return isinstance(instance, ConsumerRecord)
-
-
-class _Record(metaclass=_RecordType):
-    """Stands for ``ConsumerRecord`` in annotations and as a base class, which a compiled class cannot be."""
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> ConsumerRecord:  # type: ignore[misc]
-        return ConsumerRecord(*args, **kwargs)
-
-    def __class_getitem__(cls, item: object) -> type[_Record]:
-        return cls
-
-
 def _public(module: ModuleType) -> dict[str, Any]:
     return {name: value for name, value in vars(module).items() if not name.startswith("_")}
 
@@ -112,7 +111,7 @@ _ADMIN_TYPES = {
     "NewPartitions": NewPartitions,
     "NewTopic": NewTopic,
 }
-_STRUCTS = {**_public(structs), "ConsumerRecord": _Record, "RecordMetadata": RecordMetadata}
+_STRUCTS = {**_public(structs), "ConsumerRecord": AiokafkaRecord, "RecordMetadata": RecordMetadata}
 _ABC = {
     "AbstractTokenProvider": AbstractTokenProvider,
     "ConsumerRebalanceListener": ConsumerRebalanceListener,
@@ -125,7 +124,7 @@ _CONTENTS: dict[str, dict[str, Any]] = {
         **_CONSUMER,
         **_PRODUCER,
         "ConsumerRebalanceListener": ConsumerRebalanceListener,
-        "ConsumerRecord": _Record,
+        "ConsumerRecord": AiokafkaRecord,
         "OffsetAndMetadata": structs.OffsetAndMetadata,
         "OffsetAndTimestamp": structs.OffsetAndTimestamp,
         "TopicPartition": structs.TopicPartition,

@@ -11,6 +11,7 @@ import sys
 
 # isort: off
 import kafkacore.aio.as_aiokafka  # noqa: F401 - before FastStream
+from faststream import AckPolicy
 from faststream.kafka import KafkaBroker, TopicPartition
 # isort: on
 
@@ -19,7 +20,7 @@ SENT = [f"message {number}" for number in range(5)]
 
 async def main(servers: str, topic: str) -> dict[str, list[str]]:
     broker = KafkaBroker(servers)
-    received: dict[str, list[str]] = {"single": [], "batches": [], "partition": []}
+    received: dict[str, list[str]] = {"single": [], "batches": [], "partition": [], "workers": []}
     changed = asyncio.Event()
 
     def receive(kind: str, messages: list[str]) -> None:
@@ -37,6 +38,17 @@ async def main(servers: str, topic: str) -> dict[str, list[str]]:
     @broker.subscriber(partitions=[TopicPartition(topic, 0)], auto_offset_reset="earliest")
     async def partition(message: str) -> None:
         receive("partition", [message])
+
+    # Each worker has a consumer of its own, and commits after the message.
+    @broker.subscriber(
+        topic,
+        group_id=f"{topic}-workers",
+        auto_offset_reset="earliest",
+        max_workers=2,
+        ack_policy=AckPolicy.ACK,
+    )
+    async def workers(message: str) -> None:
+        receive("workers", [message])
 
     await broker.start()
     await broker.publish_batch(*SENT[:3], topic=topic, partition=0)
