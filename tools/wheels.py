@@ -234,7 +234,8 @@ def main() -> int:
         build_s = time.monotonic() - start
         done.append(Built(wheel, build_s, run_first_minute(interpreter, wheel)))
     files = [sdist, *(each.wheel for each in done)]
-    print(run(first, "-m", "twine", "check", "--strict", *files).strip())
+    run(first, "-m", "twine", "check", "--strict", *files)
+    print(f"twine check: {len(files)} files passed")
     print(f"{sdist.name}: {size_text(sdist)}, the same in two builds")
     for each in done:
         steps = f"built in {each.build_s:.0f} s, first minute in {each.first_minute_s:.1f} s"
