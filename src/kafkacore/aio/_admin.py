@@ -19,9 +19,11 @@ from kafkacore.aio import _greenlets
 from kafkacore.aio._loop_resolver import loop_resolver
 from kafkacore.aio._loop_wait import LoopWait, close_in_loop
 from kafkacore.aio._settings import DEFAULTS
+from kafkacore.aio._token_provider import TokenProviderCaller
 from kafkacore.client.config import refuse_positional, resolve, servers_text
 from kafkacore.errors import IllegalStateError
 from kafkacore.network import Selector
+from kafkacore.security.first_fetch import Fetch, fetching_by
 from kafkacore.structs import OffsetAndMetadata, TopicPartition
 from kafkacore.wire.copying import refuse_copy
 
@@ -106,12 +108,21 @@ class AIOKafkaAdminClient:
         if self._admin is not None:
             raise IllegalStateError("start() was called twice")
         self._loop = loop = asyncio.get_running_loop()
-        self._admin = admin = KafkaAdminClient(**{**self._settings, "bootstrap_timeout_ms": 0})
+        settings = {**self._settings, "bootstrap_timeout_ms": 0}
+        if settings.get("sasl_oauth_token_provider") is not None:
+            settings["sasl_oauth_token_provider"] = TokenProviderCaller(
+                settings["sasl_oauth_token_provider"], loop
+            )
+        fetches: list[Fetch] = []
+        with fetching_by(fetches.append):
+            self._admin = admin = KafkaAdminClient(**settings)
         client = admin._requester.client
         assert isinstance(client.selector, Selector)
         client.event_wait = LoopWait(client.selector, loop)
         client.states.resolver = loop_resolver(loop)
         try:
+            for fetch in fetches:
+                await loop.run_in_executor(None, fetch)
             timeout_ms = self.config["bootstrap_timeout_ms"]
             if timeout_ms > 0:
                 await self._call(lambda admin: admin._requester.await_bootstrap(timeout_ms))

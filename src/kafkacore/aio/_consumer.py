@@ -19,6 +19,7 @@ from kafkacore.aio._calls import EngineCalls
 from kafkacore.aio._loop_resolver import loop_resolver
 from kafkacore.aio._loop_wait import LoopWait, close_in_loop
 from kafkacore.aio._settings import DEFAULTS, default_sasl_mechanism
+from kafkacore.aio._token_provider import TokenProviderCaller
 from kafkacore.aio._user_code import AnyRebalanceListener, InterceptorCaller, ListenerCaller
 from kafkacore.clock import Clock
 from kafkacore.consumer import ConsumerRecord, Hold, KafkaConsumer, SubscriptionPattern
@@ -38,6 +39,7 @@ from kafkacore.errors import (
 )
 from kafkacore.network import Selector
 from kafkacore.record import RecordColumns
+from kafkacore.security.first_fetch import Fetch, fetching_by
 from kafkacore.structs import (
     ConsumerGroupMetadata,
     OffsetAndMetadata,
@@ -127,9 +129,16 @@ class AIOKafkaConsumer:
             settings["partition_assignment_strategy"] = _own_assignors(
                 settings["partition_assignment_strategy"]
             )
+        self._token_provider: TokenProviderCaller | None = None
+        if settings.get("sasl_oauth_token_provider") is not None:
+            self._token_provider = TokenProviderCaller(settings["sasl_oauth_token_provider"])
+            settings["sasl_oauth_token_provider"] = self._token_provider
         # With a clock of its own, the synchronous consumer starts no heartbeat thread.
         self._clock = clock or Clock()
-        self._consumer = KafkaConsumer._opened(settings, self._clock)
+        #: Fetch the first token of the client, when it is started.
+        self._fetches: list[Fetch] = []
+        with fetching_by(self._fetches.append):
+            self._consumer = KafkaConsumer._opened(settings, self._clock)
         # The engine is closed by this object, and not by the synchronous consumer.
         self._consumer._closed = True
         self._engine = self._consumer._engine
@@ -174,7 +183,11 @@ class AIOKafkaConsumer:
             raise IllegalStateError("start() was called twice")
         self._is_started = True
         try:
-            calls = self._attach(asyncio.get_running_loop())
+            loop = asyncio.get_running_loop()
+            calls = self._attach(loop)
+            while self._fetches:
+                await loop.run_in_executor(None, self._fetches[0])
+                del self._fetches[0]
             if self._consumer.config["bootstrap_timeout_ms"] > 0:
                 await calls.call(self._consumer.bootstrap)
                 await self._join()
@@ -196,6 +209,8 @@ class AIOKafkaConsumer:
         self._calls = calls = EngineCalls(self._engine.client, event_wait, self._clock)
         for caller in self._callers:
             caller.calls = calls
+        if self._token_provider is not None:
+            self._token_provider.loop = loop
         if self._engine.membership is not None:
             self._background = BackgroundWork(self._engine.membership, calls, self._clock, loop)
         return calls

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Never, Self, Unpack
 
 from kafkacore.aio._batch_builder import BatchBuilder
-from kafkacore.aio._greenlets import run
+from kafkacore.aio._greenlets import run, wait
 from kafkacore.aio._loop_clock import LoopClock, WouldBlockError
 from kafkacore.aio._producer_interceptor import ProducerInterceptorCaller
 from kafkacore.aio._producer_settings import AIOKafkaProducerConfig, resolve_aio_producer
@@ -25,6 +25,7 @@ from kafkacore.producer.interceptors import Headers
 from kafkacore.producer.kafka_producer import INTERRUPTED_CLOSE_TIMEOUT_S, KafkaProducer
 from kafkacore.producer.record_metadata import RecordMetadata
 from kafkacore.record._source import RecordSource
+from kafkacore.security.first_fetch import fetching_by
 from kafkacore.structs import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
 from kafkacore.wire.copying import refuse_copy
 
@@ -96,9 +97,10 @@ class AIOKafkaProducer:
             config["sasl_oauth_token_provider"] = TokenProviderCaller(
                 config["sasl_oauth_token_provider"], loop
             )
-        producer = KafkaProducer._opened(
-            config, clock, partial(SenderLoop, loop=loop, clock=clock), type(self).__name__
-        )
+        with fetching_by(lambda fetch: wait(loop.run_in_executor(None, fetch))):
+            producer = KafkaProducer._opened(
+                config, clock, partial(SenderLoop, loop=loop, clock=clock), type(self).__name__
+            )
         if self.config["transactional_id"] is not None:
             try:
                 producer.init_transactions()

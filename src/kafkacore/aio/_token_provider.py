@@ -7,8 +7,6 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from kafkacore.aio import _greenlets
-
 
 class TokenProviderCaller:
     """The token provider that a client calls. It calls the application's, and awaits its coroutines.
@@ -18,25 +16,24 @@ class TokenProviderCaller:
     provider:
         The value of ``sasl_oauth_token_provider``. Its method ``token`` may be a coroutine, as in aiokafka.
     loop:
-        Event loop in which the coroutines run.
+        Event loop in which the coroutines run; ``None`` before the client is started.
     """
 
-    def __init__(self, provider: Any, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, provider: Any, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self._provider = provider
-        self._loop = loop
+        self.loop = loop
 
     def token(self) -> Any:
-        """Return the provider's token.
+        """Return the provider's token. Only threads without an event loop call this method.
 
-        The first token is fetched when the client is started. Later calls come from the thread that refreshes
-        tokens.
+        A thread of the event loop's executor fetches the first token, when the client is started. The thread
+        that refreshes tokens fetches the others.
         """
         outcome = self._provider.token()
         if not inspect.isawaitable(outcome):
             return outcome
-        if _greenlets.can_wait():
-            return _greenlets.wait(outcome)
-        return asyncio.run_coroutine_threadsafe(_await(outcome), self._loop).result()
+        assert self.loop is not None
+        return asyncio.run_coroutine_threadsafe(_await(outcome), self.loop).result()
 
     def extensions(self) -> Mapping[str, str]:
         """Return the provider's SASL extensions (KIP-342), if it has any."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-from kafkacore.aio import _greenlets
 from kafkacore.aio._token_provider import TokenProviderCaller
 
 
@@ -26,9 +25,7 @@ def test_tokens_come_from_functions_and_coroutines():
     async def main():
         loop = asyncio.get_running_loop()
         plain, awaited = TokenProviderCaller(Provider(), loop), TokenProviderCaller(AsyncProvider(), loop)
-        assert await _greenlets.run(plain.token) == "plain"
-        assert await _greenlets.run(awaited.token) == "awaited"
-        # The thread that refreshes tokens is not in a greenlet of the loop.
+        assert await asyncio.to_thread(plain.token) == "plain"
         assert await asyncio.to_thread(awaited.token) == "awaited"
         assert (plain.extensions(), awaited.extensions()) == ({}, {"name": "value"})
 

@@ -10,10 +10,11 @@ from typing import Final, cast
 
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import KafkaConfigurationError, SaslAuthenticationFailedError
+from kafkacore.security.first_fetch import at_once, current_run
 from kafkacore.security.sasl.mechanism import ClientMechanism, SaslConfig, SaslMechanism
 from kafkacore.security.sasl.oauth_messages import ERROR_ACKNOWLEDGED, build_initial_response
 from kafkacore.security.sasl.oauth_token import OAuthToken, RefreshSchedule
-from kafkacore.security.sasl.token_cache import TokenCache
+from kafkacore.security.sasl.token_cache import MAX_WAIT_MS, TokenCache
 from kafkacore.text import shown
 
 logger = logging.getLogger(__name__)
@@ -69,7 +70,7 @@ class OAuthBearerMechanism(SaslMechanism):
 
 
 def log_in(config: SaslConfig) -> SaslConfig:
-    """Return the settings with a :class:`TokenCache` that has its first token.
+    """Return the settings with a :class:`TokenCache` that has its first token, or gets it later.
 
     Raises
     ------
@@ -101,8 +102,10 @@ def log_in(config: SaslConfig) -> SaslConfig:
         config.login_refresh_min_period_seconds,
         config.login_refresh_buffer_seconds,
     )
-    tokens = TokenCache(retrieve, SYSTEM_CLOCK, schedule)
-    tokens.log_in()
+    run = current_run()
+    # An event loop does not wait for a later token either: its next attempt to connect finds it.
+    tokens = TokenCache(retrieve, SYSTEM_CLOCK, schedule, MAX_WAIT_MS if run is at_once else 0.0)
+    run(tokens.log_in)
     return replace(config, login=tokens)
 
 
