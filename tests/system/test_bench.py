@@ -203,12 +203,14 @@ def test_asyncio_clients_are_compared(tmp_path):
     (written,) = tmp_path.glob("*-asyncio.json")
     rows = json.loads(written.read_text())["asyncio_clients"]["rows"]
     assert [row["work"] for row in rows] == [
-        *("gather", "tasks", "batch", "each", "paced", "fastapi", "iterate")
+        *("gather", "tasks", "batch", "each", "paced", "debug", "fastapi", "iterate")
     ]
     for row in rows:
-        assert list(row["median"]) == ["kafkacore", "aiokafka", "confluent"]
+        others = [] if row["work"] == "debug" else ["aiokafka", "confluent"]
+        assert list(row["median"]) == ["kafkacore", *others]
         for client, figures in row["median"].items():
             assert figures["cpu_s_per_million"] > 0
+            assert ("slow_callbacks" in figures) == (row["work"] == "debug")
             if row["work"] in ("paced", "fastapi"):
                 assert 0 < figures["p50_ms"] <= figures["p99_ms"]
             assert f"| {row['work']} | embedded broker | {client} | " in shown

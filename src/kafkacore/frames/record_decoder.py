@@ -114,6 +114,9 @@ class RecordDecoder:
         )
         self.fetched: tuple[str, ...] = self._batches.fetched
 
+    def __repr__(self) -> str:
+        return f"<RecordDecoder {', '.join(self.schema.names)}>"
+
     def table(self, polled: Mapping[TopicPartition, RecordColumns]) -> pa.Table:
         """Return a table of the records, in the order of topics, partitions and offsets.
 

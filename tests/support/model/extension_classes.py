@@ -263,7 +263,7 @@ of(
         )
     ),
     CLOCK,
-    SimpleNamespace(active={}, delivery_timeout_ms=1.0),
+    Made(lambda: SimpleNamespace(active={}, delivery_timeout_ms=1.0, sender_wakeup=WAKEUP())),
     None,
 )
 of("producer._batch_counter.TopicSensors", S, S, S, S, S)
