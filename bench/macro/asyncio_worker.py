@@ -318,8 +318,8 @@ async def fastapi(client: Any, task: Task) -> dict[str, Any]:
 
     await client.start_producer()
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning"))
-    # Only if the protocol is named, asyncio sets TCP_NODELAY for the connections. Without it, the second write
-    # of each response waits 40 ms for an acknowledgement. uvicorn's command names it.
+    # Only if the protocol is named, asyncio sets TCP_NODELAY for the connections. Without it, the second
+    # write of each response waits 40 ms for an acknowledgement. uvicorn's command names it.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
     port = listener.getsockname()[1]
