@@ -113,11 +113,10 @@ class Sender:
     def run_once(self, now_ms: float) -> None:
         """Send batches that are ready, fail batches that have expired, and wait in ``poll`` for an event."""
         self._accumulator.sender_wakeup.sender_runs()
-        control_ms, has_unsent = math.inf, False
+        control_ms = math.inf
         if self._control is not None:
             self._settle(self._control.manager, now_ms)
             control_ms = self._control.turn(now_ms)
-            has_unsent = self._control.has_unsent
         timeout_ms = min(self._send_producer_data(now_ms), control_ms)
         if self._idempotence is not None:
             timeout_ms = min(timeout_ms, self._idempotence.next_turn_ms(now_ms))
