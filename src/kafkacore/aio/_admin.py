@@ -109,10 +109,7 @@ class AIOKafkaAdminClient:
             raise IllegalStateError("start() was called twice")
         self._loop = loop = asyncio.get_running_loop()
         settings = {**self._settings, "bootstrap_timeout_ms": 0}
-        if settings.get("sasl_oauth_token_provider") is not None:
-            settings["sasl_oauth_token_provider"] = TokenProviderCaller(
-                settings["sasl_oauth_token_provider"], loop
-            )
+        TokenProviderCaller.wrap(settings, loop)
         fetches: list[Fetch] = []
         with fetching_by(fetches.append):
             self._admin = admin = KafkaAdminClient(**settings)

@@ -129,10 +129,7 @@ class AIOKafkaConsumer:
             settings["partition_assignment_strategy"] = _own_assignors(
                 settings["partition_assignment_strategy"]
             )
-        self._token_provider: TokenProviderCaller | None = None
-        if settings.get("sasl_oauth_token_provider") is not None:
-            self._token_provider = TokenProviderCaller(settings["sasl_oauth_token_provider"])
-            settings["sasl_oauth_token_provider"] = self._token_provider
+        self._token_provider = TokenProviderCaller.wrap(settings)
         # With a clock of its own, the synchronous consumer starts no heartbeat thread.
         self._clock = clock or Clock()
         #: Fetch the first token of the client, when it is started.

@@ -93,10 +93,7 @@ class AIOKafkaProducer:
         clock = LoopClock(loop)
         config = dict(self.config)
         config["interceptors"] = [ProducerInterceptorCaller(each, loop) for each in config["interceptors"]]
-        if config["sasl_oauth_token_provider"] is not None:
-            config["sasl_oauth_token_provider"] = TokenProviderCaller(
-                config["sasl_oauth_token_provider"], loop
-            )
+        TokenProviderCaller.wrap(config, loop)
         with fetching_by(lambda fetch: wait(loop.run_in_executor(None, fetch))):
             producer = KafkaProducer._opened(
                 config, clock, partial(SenderLoop, loop=loop, clock=clock), type(self).__name__

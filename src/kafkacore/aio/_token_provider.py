@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from typing import Any
 
 
@@ -22,6 +22,16 @@ class TokenProviderCaller:
     def __init__(self, provider: Any, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self._provider = provider
         self.loop = loop
+
+    @classmethod
+    def wrap(
+        cls, settings: MutableMapping[str, Any], loop: asyncio.AbstractEventLoop | None = None
+    ) -> TokenProviderCaller | None:
+        """Replace the provider in ``settings``, if there is one, by a caller, and return the caller."""
+        if settings.get("sasl_oauth_token_provider") is None:
+            return None
+        caller = settings["sasl_oauth_token_provider"] = cls(settings["sasl_oauth_token_provider"], loop)
+        return caller
 
     def token(self) -> Any:
         """Return the provider's token. Only threads without an event loop call this method.
