@@ -9,8 +9,7 @@ from typing import Any
 
 from kafkacore.aio import AIOKafkaConsumer
 from kafkacore.consumer import ConsumerRecord
-from kafkacore.structs import TopicPartition
-from kafkacore.testing.kafka_topic import KafkaTopic, too_few
+from kafkacore.testing.kafka_topic import KafkaTopic, before, too_few
 
 
 class AIOKafkaTopic:
@@ -52,7 +51,7 @@ class AIOKafkaTopic:
             for partition, end in ends.items():
                 while await consumer.position(partition) < end:
                     found += (await consumer.getmany(partition, timeout_ms=1000)).get(partition, [])
-        return [each for each in found if each.offset < ends[TopicPartition(each.topic, each.partition)]]
+        return before(ends, found)
 
     async def wait_for(self, count: int, timeout: float = 30.0, **settings: Any) -> list[ConsumerRecord]:
         """Wait until the topic has ``count`` records. See :meth:`KafkaTopic.wait_for`."""

@@ -53,7 +53,7 @@ class KafkaTopic:
             while any(consumer.position(partition) < end for partition, end in ends.items()):
                 for records in consumer.poll(1000).values():
                     found += records
-        return [each for each in found if each.offset < ends[TopicPartition(each.topic, each.partition)]]
+        return before(ends, found)
 
     def wait_for(self, count: int, timeout: float = 30.0, **settings: Any) -> list[ConsumerRecord]:
         """Wait until the topic has ``count`` records, and return all records that were read until then.
@@ -91,6 +91,11 @@ class KafkaTopic:
             consumer.close()
             raise
         return consumer
+
+
+def before(ends: Mapping[TopicPartition, int], found: list[ConsumerRecord]) -> list[ConsumerRecord]:
+    """Return the records before the end offset of their partition."""
+    return [each for each in found if each.offset < ends[TopicPartition(each.topic, each.partition)]]
 
 
 def too_few(topic: str, found: list[ConsumerRecord], count: int, timeout: float) -> AssertionError:
