@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from eventually import eventually
+from model.raw_line import Line
 from peers.apache_kafka import ApacheKafka
 from peers.java_tools import JavaTools, started_java_tools
 
@@ -22,6 +23,7 @@ from kafkacore.cli.admin.replication_throttle import (
     LOG_DIR_RATE,
 )
 from kafkacore.cli.main import main
+from kafkacore.protocol.generated.metadata import MetadataRequest
 
 TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 RACKS: dict[int, str | None] = {1: "west", 2: "east"}
@@ -30,8 +32,11 @@ RACKS: dict[int, str | None] = {1: "west", 2: "east"}
 class Cluster:
     """Two brokers in different racks, the first with two log directories, and the tools for them."""
 
-    def __init__(self, servers: str, log_dirs: list[str], tools: JavaTools, admin: KafkaAdminClient) -> None:
-        self.servers = servers
+    def __init__(
+        self, brokers: list[str], log_dirs: list[str], tools: JavaTools, admin: KafkaAdminClient
+    ) -> None:
+        self.brokers = brokers
+        self.servers = brokers[0]
         self.log_dirs = log_dirs
         self.tools = tools
         self.admin = admin
@@ -42,8 +47,13 @@ class Cluster:
         return printed.out
 
     def create(self, topic: str, *replicas: list[int]) -> None:
+        """Create a topic, and wait until each broker knows it, because the tools may ask either one."""
         assignments = dict(enumerate(replicas))
-        self.admin.create_topics([NewTopic(topic, replica_assignments=assignments)], wait_for_metadata=True)
+        self.admin.create_topics([NewTopic(topic, replica_assignments=assignments)])
+        asked = MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name=topic)])
+        for broker in self.brokers:
+            with Line(broker) as line:
+                eventually(lambda line=line: line.ask(asked, 9).topics[0].error_code == 0)  # type: ignore[misc]
 
     def throttles(self, topic: str) -> dict[str, str]:
         """Return the limits of the brokers and of a topic, as Kafka stores them."""
@@ -72,12 +82,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     first = ApacheKafka(folder / "one", {"broker.rack": "west", "log.dirs": ",".join(log_dirs)})
     with (
         first,
-        ApacheKafka(folder / "two", {"broker.rack": "east"}, joins=first),
+        ApacheKafka(folder / "two", {"broker.rack": "east"}, joins=first) as second,
         started_java_tools() as tools,
         KafkaAdminClient(bootstrap_servers=first.bootstrap_servers) as admin,
     ):
         eventually(lambda: len(admin.describe_cluster()["brokers"]) == 2)
-        yield Cluster(first.bootstrap_servers, log_dirs, tools, admin)
+        yield Cluster([first.bootstrap_servers, second.bootstrap_servers], log_dirs, tools, admin)
 
 
 @pytest.fixture
