@@ -175,7 +175,7 @@ def test_expired_half_written_request_keeps_its_memory(
     with (
         KafkaProducer(
             bootstrap_servers=proxy.bootstrap_servers,
-            send_buffer_bytes=4096,
+            send_buffer_bytes=65536,
             request_timeout_ms=int(2 * HOUR_MS),
             delivery_timeout_ms=int(2 * HOUR_MS),
             buffer_memory=memory,
@@ -199,15 +199,27 @@ def test_expired_half_written_request_keeps_its_memory(
 
         for topic in (fill, expiring, later):
             assert producer.send(topic, b"first", partition=0).get(BUDGET_S).offset == 0
+        eventually(lambda: requests_in_flight(producer) == 0)
+        passed = proxy.counters.bytes_to_broker
         proxy.set_stalled(direction=Direction.TO_CLIENT)
         for number in range(in_flight):
             producer.send(fill, b"fill", partition=0)
             eventually(lambda count=number + 1: requests_in_flight(producer) == count)  # type: ignore[misc]
+        # The broker must have these requests before the proxy stops forwarding, or they stay in flight.
+        eventually(
+            lambda: (
+                proxy.counters.bytes_to_broker
+                == passed + sum(request.request_bytes for request in proxy.requests[-in_flight:])
+            )
+        )
         expired = producer.send(expiring, b"A" * size, partition=0)
         clock.let_pass(producer, hours=1)
         proxy.set_stalled(direction=Direction.TO_BROKER)
         proxy.set_stalled(False, direction=Direction.TO_CLIENT)
-        eventually(lambda: requests_in_flight(producer) == 1 and is_half_written())
+        eventually(
+            lambda: requests_in_flight(producer) == 1 and is_half_written(),
+            lambda: (requests_in_flight(producer), is_half_written(), expired, proxy.requests[-9:]),
+        )
         assert not expired.is_done
         clock.let_pass(producer, hours=1.1)
         with pytest.raises(KafkaTimeoutError) as error:
