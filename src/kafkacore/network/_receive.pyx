@@ -189,7 +189,8 @@ cdef class FrameReader:
             if self.frame is not None:
                 if self.frame_fill == self.frame.capacity:
                     self.frame.resize(min(self.frame_size, 2 * self.frame.capacity))
-                requested = self.frame.capacity - self.frame_fill
+                # One read takes no longer than a poll may.
+                requested = min(self.frame.capacity - self.frame_fill, share)
                 to = self.frame.data + self.frame_fill
             elif self.expects_large or not self.has_memory():
                 # Read only the size field, because the frame may have to wait for memory, or may need its own
