@@ -19,6 +19,7 @@ from kafkacore.aio._calls import EngineCalls
 from kafkacore.aio._loop_resolver import loop_resolver
 from kafkacore.aio._loop_wait import LoopWait, close_in_loop
 from kafkacore.aio._settings import DEFAULTS, default_sasl_mechanism
+from kafkacore.aio._slice_size import MOST_RECORDS, SliceSize
 from kafkacore.aio._token_provider import TokenProviderCaller
 from kafkacore.aio._user_code import AnyRebalanceListener, InterceptorCaller, ListenerCaller
 from kafkacore.clock import Clock
@@ -58,8 +59,6 @@ _CLASSIC_DEFAULTS: dict[str, Any] = {
 }
 #: Settings of aiokafka that have no effect here.
 _WITHOUT_EFFECT = ("api_version", "consumer_timeout_ms", "rebalance_timeout_ms")
-#: Maximum number of records that are decoded at once, so that the event loop is not blocked for long.
-_SLICE_RECORDS = 500
 #: Number of records that getone() returns without letting other tasks run.
 _TURN_RECORDS = 100
 
@@ -140,6 +139,9 @@ class AIOKafkaConsumer:
         self._consumer._closed = True
         self._engine = self._consumer._engine
         self._iteration = self._engine.iteration
+        self._slice_size = SliceSize(
+            any(settings.get(name) is not None for name in ("key_deserializer", "value_deserializer"))
+        )
         self._loop: asyncio.AbstractEventLoop | None = None
         self._calls: EngineCalls | None = None
         self._background: BackgroundWork | None = None
@@ -460,7 +462,7 @@ class AIOKafkaConsumer:
             As in :meth:`getone`.
         """
         _check_max_records("max_records", max_records)
-        limit = max_records or self._max_poll_records or _SLICE_RECORDS
+        limit = max_records or self._max_poll_records or MOST_RECORDS
         only = frozenset(_own_partitions(partitions))
         return await self._poll(timeout_ms, lambda timer: self._next_records(timer, limit, only), only) or {}
 
@@ -533,9 +535,10 @@ class AIOKafkaConsumer:
                 if record is not None or timer.expired:
                     return record
                 self._check_open()
-                limit = min(self._max_poll_records or _SLICE_RECORDS, _SLICE_RECORDS)
+                limit = min(self._max_poll_records or MOST_RECORDS, self._slice_size.records)
                 records = self._engine.poll_records(timer, limit)
                 self._received()
+                self._slice_size.read(records)
                 self._iteration.start(records)
 
     def _next_record_of(self, timer: Timer, only: Collection[TopicPartition]) -> ConsumerRecord | None:

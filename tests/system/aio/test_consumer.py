@@ -74,6 +74,30 @@ def test_iteration_returns_all_records_in_order(run, topic, produce, new_consume
     run(main())
 
 
+def test_iteration_deserializes_a_few_large_records_at_once(run, topic, our_broker, new_consumer):
+    with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers) as producer:
+        producer.send_batch(topic, [b"%d" % number * 20_000 for number in range(10)] * 5).get(BUDGET_S)
+    deserialized = []
+
+    def deserialize(data):
+        deserialized.append(data)
+        return data.decode()
+
+    async def main():
+        ahead = []
+        async with new_consumer(topic, value_deserializer=deserialize) as consumer:
+            async for record in consumer:
+                assert record.value == str(len(ahead) % 10) * 20_000
+                ahead.append(len(deserialized) - len(ahead) - 1)
+                if len(ahead) == 50:
+                    break
+        assert max(ahead[:10]) < 10
+        # 64 KiB are three records.
+        assert max(ahead[10:]) == 2
+
+    run(main())
+
+
 def test_getmany_returns_records_by_partition(run, topic, create, produce, new_consumer):
     create(topic, 2)
     produce(topic, range(10), partition=0)
