@@ -14,9 +14,9 @@ from kafkacore.network import Selector
 class LoopWait:
     """Polls a selector from code that :func:`~kafkacore.aio._greenlets.run` runs.
 
-    The event loop watches the descriptor of the selector's epoll. While the code waits, a callback of the
-    loop does the I/O, and the code continues only when the selector has something to report. Set an object of
-    this class as ``event_wait`` of a ``NetworkClient``.
+    The event loop watches the descriptor of the selector's epoll or kqueue. While the code waits, a callback
+    of the loop does the I/O, and the code continues only when the selector has something to report. Set an
+    object of this class as ``event_wait`` of a ``NetworkClient``.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class LoopWait:
     Raises
     ------
     KafkaConfigurationError
-        The selector does not use epoll.
+        The selector uses poll(2).
     """
 
     def __init__(self, selector: Selector, loop: asyncio.AbstractEventLoop) -> None:
@@ -37,7 +37,7 @@ class LoopWait:
         self._fd = selector.poller.fd
         if self._fd < 0:
             raise KafkaConfigurationError(
-                "the asynchronous clients need epoll, which only Linux has: leave out selector='poll'"
+                "the asynchronous clients need epoll or kqueue: leave out selector=PollSelector"
             )
         self._is_watching = self._is_closed = False
         #: Future of the code that waits. Its result is whether the selector has something to report.

@@ -37,7 +37,7 @@ class SenderLoop:
     Raises
     ------
     KafkaConfigurationError
-        The selector does not use epoll.
+        The selector uses poll(2).
     """
 
     def __init__(self, sender_run: SenderRun, loop: asyncio.AbstractEventLoop, clock: LoopClock) -> None:
@@ -47,7 +47,7 @@ class SenderLoop:
         self._fd = selector.poller.fd
         if self._fd < 0:
             raise KafkaConfigurationError(
-                "the asynchronous clients need epoll, which only Linux has: leave out selector='poll'"
+                "the asynchronous clients need epoll or kqueue: leave out selector=PollSelector"
             )
         self._run = sender_run
         self._loop = loop

@@ -111,19 +111,19 @@ def api_version(name: str, value: object) -> tuple[int, ...] | None:
 
 @checks("type[selectors.BaseSelector] | None", "a class of `selectors`", SettingType.CLASS)
 def selector(name: str, value: object) -> str | None:
-    """Convert a class of Python's ``selectors`` to the name of its system call, ``epoll`` or ``poll``."""
+    """Convert a class of Python's ``selectors`` to its backend: ``epoll``, ``kqueue``, or ``poll``."""
     for selector_class, backend in SELECTORS.items():
         if value is selector_class:
             return backend
     if value is not None and value is not selectors.DefaultSelector:
-        warn(name, f"{value!r} has no effect: kafkacore waits with epoll or poll")
+        warn(name, f"{value!r} has no effect: kafkacore waits with epoll, kqueue, or poll")
     return None
 
 
-#: Selectors of the standard library → name of the system call.
+#: Selectors of the standard library that this system has → backend of our Selector.
 SELECTORS: dict[type[selectors.BaseSelector], str] = {
     getattr(selectors, name): backend
-    for name, backend in (("EpollSelector", "epoll"), ("PollSelector", "poll"))
+    for name, backend in (("EpollSelector", "epoll"), ("KqueueSelector", "kqueue"), ("PollSelector", "poll"))
     if hasattr(selectors, name)
 }
 #: First broker version with record batches of format 2.
@@ -216,8 +216,9 @@ CLIENT_SETTINGS: Final = table(
     setting("metric_group_prefix", "", text_or_none,
             "First word of the names of metric groups, such as `producer` in `producer-metrics`."),
     setting("selector", None, selector,
-            "System call with which the client waits for sockets: `selectors.EpollSelector` or "
-            "`selectors.PollSelector`. The default is epoll if the operating system supports it."),
+            "System call with which the client waits for sockets: `selectors.EpollSelector`, "
+            "`selectors.KqueueSelector`, or `selectors.PollSelector`. The default is epoll on Linux "
+            "and kqueue on macOS."),
     setting("kafka_client", None, without_effect,
             "Accepted so that programs for kafka-python run. It has no effect."),
     setting("socket_options", [(6, 1, 1)], socket_options,

@@ -114,8 +114,9 @@ class ClientConfig(TypedDict, total=False):
     """First word of the names of metric groups, such as `producer` in `producer-metrics`."""
 
     selector: type[selectors.BaseSelector] | None
-    """System call with which the client waits for sockets: `selectors.EpollSelector` or
-    `selectors.PollSelector`. The default is epoll if the operating system supports it."""
+    """System call with which the client waits for sockets: `selectors.EpollSelector`,
+    `selectors.KqueueSelector`, or `selectors.PollSelector`. The default is epoll on Linux and kqueue on
+    macOS."""
 
     kafka_client: object
     """Accepted so that programs for kafka-python run. It has no effect."""

@@ -241,7 +241,7 @@ cdef class ChannelSet:
         interrupt = None
         for channel in self.by_id.values():
             # Do not unregister the channels from the poller: a forked child shares its parent's epoll
-            # instance.
+            # instance, and does not have its parent's kqueue.
             try:
                 channel.close()
             except BaseException as error:

@@ -21,8 +21,8 @@ cdef extern from "poller_impl.h" nogil:
     ctypedef struct kc_poller:
         pass
 
-    int kc_has_epoll()
-    kc_poller *kc_poller_new(int use_epoll)
+    const char *kc_queue_name()
+    kc_poller *kc_poller_new(int uses_queue)
     void kc_poller_free(kc_poller *poller)
     int kc_poller_fd(const kc_poller *poller)
     int kc_poller_set(kc_poller *poller, int fd, int old_interest, int interest)
@@ -61,7 +61,7 @@ cdef class Poller:
     cdef int waiting_in
     # Events have ended the wait, but the thread does not hold the GIL yet.
     cdef readonly bint has_events
-    cdef bint is_epoll
+    cdef bint uses_queue
     # Time for which a wait looks for events without sleeping.
     cdef double busy_poll_ms
     # Held by the thread that has borrowed the connections. `borrower` is its id, or 0.

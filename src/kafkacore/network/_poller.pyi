@@ -3,6 +3,7 @@ from typing import Final, Self, final
 READ: Final[int]
 WRITE: Final[int]
 BROKEN: Final[int]
+BACKENDS: Final[tuple[str, ...]]
 
 @final
 class Poller:

@@ -1,6 +1,7 @@
 """Wait, without the GIL, until file descriptors are ready or another thread calls ``wakeup()``.
 
-The module uses epoll on Linux, and poll(2) on other systems. Tests can select poll(2) on Linux, too.
+The module uses epoll on Linux, kqueue on macOS and BSD, and poll(2) on other systems. Tests can select
+poll(2) on all systems.
 """
 
 cimport cython
@@ -32,6 +33,8 @@ cdef double monotonic_ms() noexcept nogil:
 READ = KC_READ
 WRITE = KC_WRITE
 BROKEN = KC_BROKEN
+# The backends of this system. The first one is the default.
+BACKENDS = ("poll",) if kc_queue_name() == NULL else (kc_queue_name().decode(), "poll")
 
 
 @cython.final
@@ -41,7 +44,7 @@ cdef class Poller:
     Parameters
     ----------
     backend:
-        ``"epoll"`` or ``"poll"``. ``None`` selects epoll if the system supports it.
+        One of ``BACKENDS``: ``"epoll"`` or ``"kqueue"``, and ``"poll"``. ``None`` selects the first one.
 
     Attributes
     ----------
@@ -62,12 +65,10 @@ cdef class Poller:
         self.borrowing = PyThread_allocate_lock()
         if self.borrowing is NULL:
             raise MemoryError()
-        if backend not in (None, "epoll", "poll"):
-            raise ValueError(f"backend is {backend!r}; it must be 'epoll', 'poll' or None")
-        if backend == "epoll" and not kc_has_epoll():
-            raise OSError("this system does not support epoll")
-        self.is_epoll = kc_has_epoll() and backend != "poll"
-        self.handle = kc_poller_new(self.is_epoll)
+        if backend is not None and backend not in BACKENDS:
+            raise ValueError(f"backend is {backend!r}; on this system it must be one of {BACKENDS} or None")
+        self.uses_queue = (backend or BACKENDS[0]) != "poll"
+        self.handle = kc_poller_new(self.uses_queue)
         if self.handle == NULL:
             raise_errno(errno)
         error = kc_wakeup_open(self.wake_fds)
@@ -83,11 +84,14 @@ cdef class Poller:
 
     @property
     def backend(self):
-        return "epoll" if self.is_epoll else "poll"
+        return BACKENDS[0] if self.uses_queue else "poll"
 
     @property
     def fd(self):
-        """Descriptor of epoll, which is readable while events are pending; -1 with poll(2), or if closed."""
+        """Descriptor of epoll or kqueue, which is readable while events are pending.
+
+        -1 with poll(2), or if closed.
+        """
         return -1 if self.handle == NULL else kc_poller_fd(self.handle)
 
     def close(self):

@@ -60,7 +60,8 @@ cdef class Selector:
         Pool that limits the memory of frames that have been received and are still referenced; ``None`` for
         no limit.
     backend:
-        ``"epoll"`` or ``"poll"``. ``None`` selects epoll if the system supports it.
+        System call to wait with: ``"epoll"`` (Linux), ``"kqueue"`` (macOS and BSD), or ``"poll"``. ``None``
+        selects epoll or kqueue.
     socket_options:
         Arguments of ``setsockopt`` for outgoing connections; ``None`` for ``TCP_NODELAY``.
     setup_timeout_ms:

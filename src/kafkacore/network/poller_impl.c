@@ -13,8 +13,19 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#ifdef __linux__
+/* Linux has no kqueue. KC_KQUEUE can be defined there to test the backend with libkqueue. */
+#if defined(__APPLE__) || defined(__FreeBSD__) || defined(__NetBSD__) || defined(__OpenBSD__) || defined(__DragonFly__)
+#define KC_KQUEUE 1
+#endif
+
+#if defined(KC_KQUEUE)
+#include <fcntl.h>
+#include <sys/event.h>
+#include <time.h>
+#elif defined(__linux__)
 #include <sys/epoll.h>
+#endif
+#ifdef __linux__
 #include <sys/sendfile.h>
 #endif
 
@@ -28,81 +39,48 @@
 #define KC_WAIT_BATCH 256
 
 struct kc_poller {
-    int epoll_fd; /* -1 to use poll(2) with the tables below. */
+    int queue_fd; /* Of epoll or kqueue; -1 to use poll(2) with `watched`. */
+    int fork_generation;
     struct pollfd *watched;
     int count, capacity;
-    int *place; /* fd -> index in `watched`, or -1. */
+    /* fd -> index in `watched`, or -1. With kqueue: index in the events of the wait that last reported fd. */
+    int *place;
     int place_capacity;
     int next; /* Start of the next scan; rotates so that no descriptor is always reported first. */
 };
 
-int kc_has_epoll(void) {
-#ifdef __linux__
-    return 1;
-#else
+static int reserve_place(kc_poller *poller, int fd) {
+    if (fd < poller->place_capacity)
+        return 0;
+    int capacity = fd + 64;
+    int *place = realloc(poller->place, (size_t) capacity * sizeof(int));
+    if (place == NULL)
+        return -ENOMEM;
+    for (int i = poller->place_capacity; i < capacity; i++)
+        place[i] = -1;
+    poller->place = place;
+    poller->place_capacity = capacity;
     return 0;
-#endif
 }
-
-kc_poller *kc_poller_new(int use_epoll) {
-    kc_poller *poller = calloc(1, sizeof(*poller));
-    if (poller == NULL) {
-        errno = ENOMEM;
-        return NULL;
-    }
-    poller->epoll_fd = -1;
-#ifdef __linux__
-    if (use_epoll) {
-        poller->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-        if (poller->epoll_fd < 0) {
-            free(poller);
-            return NULL;
-        }
-    }
-#else
-    (void) use_epoll;
-#endif
-    return poller;
-}
-
-void kc_poller_free(kc_poller *poller) {
-    if (poller == NULL)
-        return;
-    if (poller->epoll_fd >= 0)
-        close(poller->epoll_fd);
-    free(poller->watched);
-    free(poller->place);
-    free(poller);
-}
-
-int kc_poller_fd(const kc_poller *poller) { return poller->epoll_fd; }
 
 /* ---- poll(2) --------------------------------------------------------------------------------------------- */
 
-static int reserve(kc_poller *poller, int fd) {
-    if (fd >= poller->place_capacity) {
-        int capacity = fd + 64;
-        int *place = realloc(poller->place, (size_t) capacity * sizeof(int));
-        if (place == NULL)
-            return -ENOMEM;
-        for (int i = poller->place_capacity; i < capacity; i++)
-            place[i] = -1;
-        poller->place = place;
-        poller->place_capacity = capacity;
-    }
-    if (poller->count == poller->capacity) {
-        int capacity = 2 * poller->capacity + 16;
-        struct pollfd *watched = realloc(poller->watched, (size_t) capacity * sizeof(struct pollfd));
-        if (watched == NULL)
-            return -ENOMEM;
-        poller->watched = watched;
-        poller->capacity = capacity;
-    }
+static int reserve_watched(kc_poller *poller) {
+    if (poller->count < poller->capacity)
+        return 0;
+    int capacity = 2 * poller->capacity + 16;
+    struct pollfd *watched = realloc(poller->watched, (size_t) capacity * sizeof(struct pollfd));
+    if (watched == NULL)
+        return -ENOMEM;
+    poller->watched = watched;
+    poller->capacity = capacity;
     return 0;
 }
 
 static int poll_set(kc_poller *poller, int fd, int interest) {
-    int error = reserve(poller, fd);
+    int error = reserve_place(poller, fd);
+    if (error == 0)
+        error = reserve_watched(poller);
     if (error < 0)
         return error;
     int at = poller->place[fd];
@@ -141,14 +119,17 @@ static int poll_wait(kc_poller *poller, int timeout_ms, kc_event *events, int ca
     return found;
 }
 
-/* ---- Both backends --------------------------------------------------------------------------------------- */
+/* ---- epoll ----------------------------------------------------------------------------------------------- */
 
-int kc_poller_set(kc_poller *poller, int fd, int old_interest, int interest) {
-    if (old_interest == interest)
-        return 0;
-    if (poller->epoll_fd < 0)
-        return poll_set(poller, fd, interest);
-#ifdef __linux__
+#if defined(__linux__) && !defined(KC_KQUEUE)
+
+static const char *const queue_name = "epoll";
+
+static int queue_open(void) { return epoll_create1(EPOLL_CLOEXEC); }
+
+static void queue_close(const kc_poller *poller) { close(poller->queue_fd); }
+
+static int queue_set(kc_poller *poller, int fd, int old_interest, int interest) {
     struct epoll_event event;
     memset(&event, 0, sizeof(event));
     event.events = (interest & KC_READ ? EPOLLIN : 0) | (interest & KC_WRITE ? EPOLLOUT : 0);
@@ -156,18 +137,12 @@ int kc_poller_set(kc_poller *poller, int fd, int old_interest, int interest) {
     /* A descriptor without watched events is removed: epoll always reports EPOLLHUP, so that a muted channel with a
        dead peer would turn the wait into a busy loop. */
     int operation = interest == 0 ? EPOLL_CTL_DEL : old_interest == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
-    if (epoll_ctl(poller->epoll_fd, operation, fd, &event) < 0)
-        return -errno;
-#endif
-    return 0;
+    return epoll_ctl(poller->queue_fd, operation, fd, &event) < 0 ? -errno : 0;
 }
 
-int kc_poller_wait(kc_poller *poller, int timeout_ms, kc_event *events, int capacity) {
-    if (poller->epoll_fd < 0)
-        return poll_wait(poller, timeout_ms, events, capacity);
-#ifdef __linux__
+static int queue_wait(kc_poller *poller, int timeout_ms, kc_event *events, int capacity) {
     struct epoll_event raw[KC_WAIT_BATCH];
-    int found = epoll_wait(poller->epoll_fd, raw, capacity < KC_WAIT_BATCH ? capacity : KC_WAIT_BATCH, timeout_ms);
+    int found = epoll_wait(poller->queue_fd, raw, capacity < KC_WAIT_BATCH ? capacity : KC_WAIT_BATCH, timeout_ms);
     if (found < 0)
         return -errno;
     for (int i = 0; i < found; i++) {
@@ -176,9 +151,141 @@ int kc_poller_wait(kc_poller *poller, int timeout_ms, kc_event *events, int capa
                           (raw[i].events & (EPOLLERR | EPOLLHUP) ? KC_BROKEN : 0);
     }
     return found;
+}
+
+/* ---- kqueue ---------------------------------------------------------------------------------------------- */
+
+#elif defined(KC_KQUEUE)
+
+static const char *const queue_name = "kqueue";
+
+static int queue_open(void) {
+    int fd = kqueue();
+    if (fd >= 0)
+        fcntl(fd, F_SETFD, FD_CLOEXEC);
+    return fd;
+}
+
+/* A forked child does not inherit a kqueue, so the number may be that of another file. */
+static void queue_close(const kc_poller *poller) {
+    if (poller->fork_generation == kc_fork_generation())
+        close(poller->queue_fd);
+}
+
+static int set_filter(const kc_poller *poller, int fd, int filter, int is_wanted) {
+    struct kevent change;
+    EV_SET(&change, fd, filter, is_wanted ? EV_ADD : EV_DELETE, 0, 0, 0);
+    /* After EINTR, the change has been made. */
+    if (kevent(poller->queue_fd, &change, 1, NULL, 0, NULL) == 0 || errno == EINTR)
+        return 0;
+    /* ENOENT: the descriptor has been closed, which removes its filters, and its number is in use again. */
+    return !is_wanted && errno == ENOENT ? 0 : -errno;
+}
+
+/* A descriptor has two filters. On failure, neither is changed, as with epoll. */
+static int queue_set(kc_poller *poller, int fd, int old_interest, int interest) {
+    int changed = old_interest ^ interest;
+    int error = reserve_place(poller, fd);
+    if (error == 0 && changed & KC_READ)
+        error = set_filter(poller, fd, EVFILT_READ, interest & KC_READ);
+    if (error < 0 || !(changed & KC_WRITE))
+        return error;
+    error = set_filter(poller, fd, EVFILT_WRITE, interest & KC_WRITE);
+    if (error < 0 && changed & KC_READ)
+        set_filter(poller, fd, EVFILT_READ, old_interest & KC_READ);
+    return error;
+}
+
+static int ready_of(const struct kevent *event) {
+    int is_write = event->filter == EVFILT_WRITE;
+    /* EV_EOF of the read filter without an error: the peer has closed its direction only, and may still read. epoll
+       reports EPOLLIN then. */
+    int is_broken = event->flags & EV_ERROR || (event->flags & EV_EOF && (is_write || event->fflags != 0));
+    return (is_write ? KC_WRITE : KC_READ) | (is_broken ? KC_BROKEN : 0);
+}
+
+static int queue_wait(kc_poller *poller, int timeout_ms, kc_event *events, int capacity) {
+    struct kevent raw[KC_WAIT_BATCH];
+    struct timespec timeout = {timeout_ms / 1000, timeout_ms % 1000 * 1000000L};
+    int count = kevent(poller->queue_fd, NULL, 0, raw, capacity < KC_WAIT_BATCH ? capacity : KC_WAIT_BATCH,
+                       timeout_ms < 0 ? NULL : &timeout);
+    int found = 0;
+    if (count < 0)
+        return -errno;
+    for (int i = 0; i < count; i++) {
+        int fd = (int) raw[i].ident;
+        int at = poller->place[fd];
+        /* The other filter of the descriptor may have been reported before. `place` also has entries of earlier
+           waits, so check that the event is this descriptor's. */
+        if (at < 0 || at >= found || events[at].fd != fd) {
+            at = poller->place[fd] = found++;
+            events[at].fd = fd;
+            events[at].ready = 0;
+        }
+        events[at].ready |= ready_of(&raw[i]);
+    }
+    return found;
+}
+
+/* ---- Neither --------------------------------------------------------------------------------------------- */
+
 #else
-    return -ENOSYS;
+
+static const char *const queue_name = NULL;
+
+static int queue_open(void) {
+    errno = ENOSYS;
+    return -1;
+}
+
+static void queue_close(const kc_poller *poller) {}
+
+static int queue_set(kc_poller *poller, int fd, int old_interest, int interest) { return -ENOSYS; }
+
+static int queue_wait(kc_poller *poller, int timeout_ms, kc_event *events, int capacity) { return -ENOSYS; }
+
 #endif
+
+/* ---- All backends ---------------------------------------------------------------------------------------- */
+
+const char *kc_queue_name(void) { return queue_name; }
+
+kc_poller *kc_poller_new(int uses_queue) {
+    kc_poller *poller = calloc(1, sizeof(*poller));
+    if (poller == NULL) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    poller->fork_generation = kc_fork_generation();
+    poller->queue_fd = uses_queue ? queue_open() : -1;
+    if (uses_queue && poller->queue_fd < 0) {
+        free(poller);
+        return NULL;
+    }
+    return poller;
+}
+
+void kc_poller_free(kc_poller *poller) {
+    if (poller == NULL)
+        return;
+    if (poller->queue_fd >= 0)
+        queue_close(poller);
+    free(poller->watched);
+    free(poller->place);
+    free(poller);
+}
+
+int kc_poller_fd(const kc_poller *poller) { return poller->queue_fd; }
+
+int kc_poller_set(kc_poller *poller, int fd, int old_interest, int interest) {
+    if (old_interest == interest)
+        return 0;
+    return poller->queue_fd < 0 ? poll_set(poller, fd, interest) : queue_set(poller, fd, old_interest, interest);
+}
+
+int kc_poller_wait(kc_poller *poller, int timeout_ms, kc_event *events, int capacity) {
+    return poller->queue_fd < 0 ? poll_wait(poller, timeout_ms, events, capacity)
+                                : queue_wait(poller, timeout_ms, events, capacity);
 }
 
 /* ---- Forks ----------------------------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
-/* Readiness of file descriptors, by epoll on Linux or by poll(2). Functions return 0 or a count, or the negative
-   errno. Only kc_wakeup_signal is thread-safe. */
+/* Readiness of file descriptors, by epoll on Linux, by kqueue on macOS and BSD, or by poll(2). Functions return 0 or a
+   count, or the negative errno. Only kc_wakeup_signal is thread-safe. */
 #ifndef KAFKACORE_POLLER_IMPL_H
 #define KAFKACORE_POLLER_IMPL_H
 
@@ -14,11 +14,12 @@ enum { KC_READ = 1, KC_WRITE = 2, KC_BROKEN = 4 };
 typedef struct { int fd; int ready; } kc_event;
 typedef struct kc_poller kc_poller;
 
-int kc_has_epoll(void);
+/* Returns the name of the system's queue of ready descriptors, "epoll" or "kqueue"; NULL if it has only poll(2). */
+const char *kc_queue_name(void);
 /* Returns NULL and sets errno if there is no memory or no descriptor left. */
-kc_poller *kc_poller_new(int use_epoll);
+kc_poller *kc_poller_new(int uses_queue);
 void kc_poller_free(kc_poller *poller);
-/* Returns epoll's descriptor, or -1 with poll(2). */
+/* Returns the descriptor of epoll or kqueue, or -1 with poll(2). */
 int kc_poller_fd(const kc_poller *poller);
 /* Change the watched events, each a combination of KC_READ and KC_WRITE; 0 if `fd` is not watched. */
 int kc_poller_set(kc_poller *poller, int fd, int old_interest, int interest);

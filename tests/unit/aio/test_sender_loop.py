@@ -269,7 +269,7 @@ def test_a_forked_child_runs_no_turn():
     asyncio.run(main())
 
 
-def test_a_selector_without_epoll_is_refused():
+def test_a_selector_that_uses_poll_is_refused():
     async def main():
         loop = asyncio.get_running_loop()
         with pytest.raises(KafkaConfigurationError, match="epoll"):

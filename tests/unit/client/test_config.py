@@ -15,7 +15,7 @@ import pytest
 
 from kafkacore import KafkaConsumer, KafkaProducer
 from kafkacore.admin import KafkaAdminClient
-from kafkacore.client.config import CLIENT_SETTINGS, redacted, resolve
+from kafkacore.client.config import CLIENT_SETTINGS, SELECTORS, redacted, resolve
 from kafkacore.consumer.config import CONSUMER_SETTINGS
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.producer.config import PRODUCER_SETTINGS
@@ -312,12 +312,11 @@ def test_time_out_of_the_version_check_is_that_of_the_bootstrap() -> None:
     [
         (None, None),
         (selectors.DefaultSelector, None),
-        (selectors.EpollSelector, "epoll"),
-        (selectors.PollSelector, "poll"),
+        *SELECTORS.items(),
     ],
 )
 def test_selector_says_how_to_wait(selector: Any, backend: str | None) -> None:
-    expected = "epoll" if selector is selectors.DefaultSelector is selectors.EpollSelector else backend
+    expected = SELECTORS.get(selector, backend)
     assert resolve({}, {"selector": selector})["selector"] == expected
 
 

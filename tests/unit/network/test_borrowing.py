@@ -12,6 +12,7 @@ from eventually import BUDGET_S, eventually
 
 from kafkacore.errors import IllegalStateError
 from kafkacore.network import NetworkSend, Selector
+from kafkacore.network._poller import BACKENDS
 from kafkacore.testing import VirtualClock
 
 MIB = 1024 * 1024
@@ -59,7 +60,7 @@ class Polled:
         return b"".join(parts)
 
 
-@pytest.fixture(params=["epoll", "poll"])
+@pytest.fixture(params=BACKENDS)
 def polled(request: pytest.FixtureRequest) -> Iterator[Polled]:
     polled = Polled(request.param)
     yield polled
@@ -139,7 +140,7 @@ def test_a_connection_that_does_not_exist_cannot_be_borrowed(polled: Polled) -> 
 
 
 def test_a_borrowers_frame_counts_as_activity() -> None:
-    polled = Polled("epoll", connections_max_idle_ms=1000)
+    polled = Polled(BACKENDS[0], connections_max_idle_ms=1000)
     polled.start()
     polled.clock.advance(999)
     assert polled.selector.borrow("c")

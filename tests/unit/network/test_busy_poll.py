@@ -11,12 +11,13 @@ import pytest
 from eventually import BUDGET_S
 
 from kafkacore.network import NetworkSend, Selector
+from kafkacore.network._poller import BACKENDS
 from kafkacore.testing import VirtualClock
 
 HOUR_MS = 3_600_000.0
 
 
-@pytest.fixture(params=["epoll", "poll"])
+@pytest.fixture(params=BACKENDS)
 def selector(request: pytest.FixtureRequest) -> Iterator[Selector]:
     selector = Selector(VirtualClock(), backend=request.param, busy_poll_ms=HOUR_MS)
     yield selector

@@ -12,9 +12,9 @@ from model.selector_frames import frames_of, stream_of
 
 from kafkacore.errors import IllegalStateError, InvalidReceiveError
 from kafkacore.network import ConnectionPhase, MemoryPool, NetworkSend, Selector
+from kafkacore.network._poller import BACKENDS
 from kafkacore.testing import VirtualClock
 
-BACKENDS = ["epoll", "poll"]
 IDLE_MS = 1000.0
 
 

@@ -10,13 +10,14 @@ from unit.network.test_tls import Certificates
 from unit.network.test_tls_hostile import Meeting, frame
 
 from kafkacore.network import Selector
+from kafkacore.network._poller import BACKENDS
 from kafkacore.testing import VirtualClock
 
 #: Maximum frames per poll: those that fit the shared read buffer, and one that began before.
 MOST = 64 * 1024 // len(frame(b"a small request")) + 1
 
 
-@pytest.mark.parametrize("backend", ["epoll", "poll"])
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_who_sends_tiny_frames_is_left_after_some_thousands_for_the_others(backend: str) -> None:
     selector = Selector(VirtualClock(), backend=backend)
     ours, theirs = socket.socketpair()

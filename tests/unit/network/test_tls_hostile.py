@@ -21,6 +21,7 @@ from unit.network.test_tls import Certificates
 
 from kafkacore.errors import KafkaConnectionError, KafkaProtocolError
 from kafkacore.network import ConnectionPhase, Selector
+from kafkacore.network._poller import BACKENDS
 from kafkacore.testing import VirtualClock
 
 APPLICATION_DATA, HANDSHAKE = 23, 22
@@ -130,7 +131,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
     return Certificates(tmp_path_factory.mktemp("certificates"))
 
 
-@pytest.fixture(params=["epoll", "poll"])
+@pytest.fixture(params=BACKENDS)
 def meeting(request: pytest.FixtureRequest, certificates: Certificates, tmp_path: Path) -> Iterator[Meeting]:
     met = Meeting(certificates, tmp_path, backend=request.param)
     yield met

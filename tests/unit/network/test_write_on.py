@@ -10,6 +10,7 @@ import pytest
 from eventually import BUDGET_S
 
 from kafkacore.network import ConnectionPhase, NetworkSend, Selector
+from kafkacore.network._poller import BACKENDS
 from kafkacore.testing import VirtualClock
 
 MIB = 1024 * 1024
@@ -49,7 +50,7 @@ def clock() -> VirtualClock:
     return VirtualClock()
 
 
-@pytest.fixture(params=["epoll", "poll"])
+@pytest.fixture(params=BACKENDS)
 def selector(request: pytest.FixtureRequest, clock: VirtualClock) -> Iterator[Selector]:
     selector = Selector(clock, backend=request.param, connections_max_idle_ms=IDLE_MS)
     yield selector
