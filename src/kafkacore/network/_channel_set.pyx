@@ -88,6 +88,7 @@ cdef class ChannelSet:
 
     cdef int add(self, KafkaChannel channel, double now_ms) except -1:
         self.reserve_slot(channel.fd)
+        poller_functions.disable_sigpipe(channel.fd)
         self.update_interest(channel)
         self.by_id[channel.id] = channel
         self.borrowed[channel.fd] = <PyObject *> channel

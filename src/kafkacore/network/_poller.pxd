@@ -35,6 +35,7 @@ cdef extern from "poller_impl.h" nogil:
     # Only the module of Poller is linked with these functions. Other modules call the functions declared at
     # the end of this file.
     int kc_fork_generation()
+    void kc_disable_sigpipe(int fd)
     Py_ssize_t kc_recv(int fd, void *to, size_t size)
     Py_ssize_t kc_send_vector(int fd, const iovec *vector, int count, bint more)
     Py_ssize_t kc_send_file(int fd, int file, int64_t position, size_t size)
@@ -79,6 +80,7 @@ cdef class Poller:
     cdef int wait_unhandled(self, int timeout_ms, event_handler handler, void *context) noexcept nogil
 
 cdef double monotonic_ms() noexcept nogil
+cdef void disable_sigpipe(int fd) noexcept nogil
 cdef Py_ssize_t receive_bytes(int fd, void *to, Py_ssize_t size) noexcept nogil
 cdef Py_ssize_t send_vector(int fd, const iovec *vector, int count, bint more) noexcept nogil
 cdef Py_ssize_t send_file(int fd, int file, int64_t position, Py_ssize_t size) noexcept nogil

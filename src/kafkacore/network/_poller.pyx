@@ -292,6 +292,11 @@ cdef int raise_errno(int code) except -1:
     raise OSError(code, os.strerror(code))
 
 
+cdef void disable_sigpipe(int fd) noexcept nogil:
+    """Make writes to a socket fail with an errno if it is disconnected, and never raise SIGPIPE."""
+    kc_disable_sigpipe(fd)
+
+
 cdef Py_ssize_t receive_bytes(int fd, void *to, Py_ssize_t size) noexcept nogil:
     """Receive bytes. Return their number, 0 at the end of the stream, or the negative errno."""
     return kc_recv(fd, to, <size_t> size)

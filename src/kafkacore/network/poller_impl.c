@@ -300,6 +300,15 @@ int kc_fork_generation(void) { return fork_generation; }
 
 /* ---- Sockets --------------------------------------------------------------------------------------------- */
 
+void kc_disable_sigpipe(int fd) {
+#ifdef SO_NOSIGPIPE
+    int on = 1;
+    setsockopt(fd, SOL_SOCKET, SO_NOSIGPIPE, &on, sizeof(on));
+#else
+    (void) fd;
+#endif
+}
+
 /* Map EWOULDBLOCK to EAGAIN on systems where they differ. */
 static ssize_t failed(void) {
     return errno == EWOULDBLOCK ? -(ssize_t) EAGAIN : -(ssize_t) errno;

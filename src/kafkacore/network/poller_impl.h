@@ -31,6 +31,8 @@ int kc_poller_wait(kc_poller *poller, int timeout_ms, kc_event *events, int capa
 int kc_watch_forks(void);
 int kc_fork_generation(void);
 
+/* Make writes to a disconnected socket fail instead of raising SIGPIPE. On Linux, each write asks for that. */
+void kc_disable_sigpipe(int fd);
 /* The sockets are non-blocking. kc_recv returns 0 at the end of the stream. */
 ssize_t kc_recv(int fd, void *to, size_t size);
 /* `more`: another write follows immediately, so the kernel may hold back a partial packet. */
