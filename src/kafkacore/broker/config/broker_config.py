@@ -69,7 +69,8 @@ class BrokerConfig:
         Port that clients of the first listener connect to if it is not the bound port, for example the port
         of a proxy such as ``kafkacore.testing.FaultProxy``.
     flush:
-        ``"ack"``: the broker acknowledges a record (acks=1 or acks=all) after ``fdatasync`` has returned.
+        ``"ack"``: the broker acknowledges a record (acks=1 or acks=all) after ``fdatasync`` has returned
+        (on macOS, ``fcntl`` with ``F_FULLFSYNC``).
         ``"os"``: it acknowledges a record after writing it to the operating system. The record then survives
         a crash of the process, but not a power failure.
     fetch_max_bytes:

@@ -21,6 +21,12 @@ Buffer = bytes | bytearray | memoryview
 #: Error numbers of an ``OSError`` when the volume is full or the user's quota is used up.
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
+#: Command of ``fcntl`` on macOS that also flushes the cache of the drive; ``None`` on other systems. There,
+#: ``fsync`` leaves data in that cache, and ``fdatasync`` is missing.
+FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
+#: Error numbers of this command on file systems that do not support it, such as those of network shares.
+NO_FULL_SYNC = (errno.ENOTSUP, errno.ENOTTY, errno.EINVAL)
+
 #: Permissions of new files. Only the broker's user may read records.
 FILE_MODE = 0o600
 #: Permissions of new folders.
@@ -63,6 +69,15 @@ def replace_file(path: Path, data: bytes, mode: int = FILE_MODE) -> None:
     with os.fdopen(os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode), "wb") as file:
         file.write(data)
     half.replace(path)
+
+
+def _full_sync(fd: int, command: int) -> None:
+    try:
+        fcntl.fcntl(fd, command)
+    except OSError as error:
+        if error.errno not in NO_FULL_SYNC:
+            raise
+        os.fsync(fd)
 
 
 def _open(path: Path, flags: int) -> int:
@@ -134,7 +149,10 @@ class Disk:
 
     def fdatasync(self, fd: int) -> None:
         """Sync the content and the size of a file to the medium."""
-        os.fdatasync(fd)
+        if FULL_SYNC is None:
+            os.fdatasync(fd)
+        else:
+            _full_sync(fd, FULL_SYNC)
 
     # ---- Names ----------------------------------------------------------------------------------------
 
@@ -195,7 +213,10 @@ class Disk:
         """Sync the names in a folder to the medium."""
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            os.fsync(fd)
+            if FULL_SYNC is None:
+                os.fsync(fd)
+            else:
+                _full_sync(fd, FULL_SYNC)
         finally:
             os.close(fd)
 
