@@ -29,6 +29,9 @@ EXIT_CLEAN, EXIT_FAILED = 0, 1
 #: The byte that signal handlers and the stopping network thread write to the wake-up pipe. It differs from
 #: every signal number.
 WAKE_UP = b"x"
+#: Limit of open files if the hard limit is infinite, as on macOS, whose older versions reject an infinite
+#: soft limit. The number is OPEN_MAX of its headers.
+OPEN_MAX = 10_240
 _SIGNALS = {int(each): each.name for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
 
 
@@ -153,8 +156,9 @@ def _raise_descriptor_limit() -> None:
     A partition in use needs three open files, and a connection needs one.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    limit = hard if hard != resource.RLIM_INFINITY else max(soft, OPEN_MAX)
+    if soft != limit:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
 
 
 def _print_ready_line(broker: KafkaBroker) -> None:
