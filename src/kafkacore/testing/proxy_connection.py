@@ -199,7 +199,8 @@ class ProxyConnection:
         self.broker = socket.socket(family, socket.SOCK_STREAM)
         for end in (self.client, self.broker):
             end.setblocking(False)
-            end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            with suppress(OSError):  # macOS rejects options of a socket that its peer has reset.
+                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         scanners = [FrameScanner(REQUEST_HEAD), FrameScanner(RESPONSE_HEAD)] if frames else [None, None]
         self.to_broker = Stream(
             links[Direction.TO_BROKER], self.client, self.broker, queue_bytes, scanners[0]
@@ -372,7 +373,8 @@ class ProxyConnection:
             stream.is_read = stream.is_source_over
         if ending is Ending.RST:
             for end in (self.client, self.broker):
-                end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_ZERO)
+                with suppress(OSError):
+                    end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_ZERO)
             self.close()
         elif ending is Ending.FIN:
             # Closing with unread bytes would send RST, so read until the peer closes as well.
