@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import threading
 from pathlib import Path
@@ -9,6 +10,13 @@ from pathlib import Path
 from eventually import BUDGET_S
 
 from kafkacore.broker.storage.disk import Disk
+
+
+def path_of(fd: int) -> Path:
+    """Return the path of an open file."""
+    if (get_path := getattr(fcntl, "F_GETPATH", None)) is not None:  # macOS
+        return Path(os.fsdecode(fcntl.fcntl(fd, get_path, bytes(1024)).rstrip(b"\0")))
+    return Path(os.readlink(f"/proc/self/fd/{fd}"))
 
 
 class HeldDisk(Disk):
@@ -43,5 +51,5 @@ class HeldDisk(Disk):
         super().rename(source, target)
 
     def fdatasync(self, fd: int) -> None:
-        self._pass("fdatasync", Path(os.readlink(f"/proc/self/fd/{fd}")))
+        self._pass("fdatasync", path_of(fd))
         super().fdatasync(fd)

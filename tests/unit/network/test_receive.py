@@ -11,6 +11,7 @@ from model.selector_frames import cut, frames_of, stream_of
 
 from kafkacore.errors import InvalidReceiveError
 from kafkacore.network import FrameReader, NetworkReceive
+from kafkacore.process_statistics import resident_bytes
 from kafkacore.wire._blocks import statistics
 
 FRAMES = st.lists(
@@ -115,11 +116,6 @@ def test_a_frame_beyond_the_largest_block_arrives_whole() -> None:
         True,
         True,
     ]
-
-
-def resident_bytes() -> int:
-    with open("/proc/self/statm") as statm:
-        return int(statm.read().split()[1]) * 4096
 
 
 def test_finaliser_may_ask_for_a_view_while_another_is_made() -> None:

@@ -15,7 +15,7 @@ from uuid import UUID
 import pytest
 from eventually import BUDGET_S
 from model.blocking_clock import BlockingClock
-from model.held_disk import HeldDisk
+from model.held_disk import HeldDisk, path_of
 from model.log_oracle import NOW_MS, TOPIC_ID, TP, batch, make_log, open_manager, read_all, the_log
 
 from kafkacore.broker.log import LogConfig, LogManager, TopicState
@@ -288,7 +288,7 @@ class BarrierDisk(HeldDisk):
     barrier: threading.Barrier | None = None
 
     def fdatasync(self, fd: int) -> None:
-        barrier = self.barrier if os.readlink(f"/proc/self/fd/{fd}").endswith(".log") else None
+        barrier = self.barrier if path_of(fd).suffix == ".log" else None
         super().fdatasync(fd)
         if barrier is not None:
             barrier.wait(BUDGET_S)
