@@ -7,7 +7,7 @@ COMPILE  := KAFKACORE_BUILD_ONLY=$(ONLY) $(BIN)/python setup.py -q build_ext --i
 # Tests start hundreds of processes. Without byte code, each compiles the sources of kafkacore, in a CPU second.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo unit test reliability kafka-suite lint docs bench fuzz sanitize audit sbom wheels build clean
+.PHONY: help demo unit test reliability kafka-suite lint docs bench fuzz sanitize tsan audit sbom wheels build clean
 
 help:  ## Show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -76,7 +76,11 @@ fuzz: build  ## Fuzz every parser: FUZZ_SECONDS=600 FUZZ_TARGET="requests frames
 
 sanitize: $(VENV)/.dev  ## Test the compiled modules with gcc's sanitizers; ONLY=wire SANITIZE_ARGS=tests/unit/wire for a part
 	@$(PYTHON) tools/check_tools.py sanitize
-	KAFKACORE_BUILD_ONLY=$(ONLY) $(BIN)/python tools/sanitize.py $(SANITIZE_ARGS)
+	KAFKACORE_BUILD_ONLY=$(ONLY) $(BIN)/python tools/sanitize.py address $(SANITIZE_ARGS)
+
+tsan: $(VENV)/.dev  ## Test threads with gcc's ThreadSanitizer; ONLY=wire,network TSAN_ARGS=tests/unit/network for a part
+	@$(PYTHON) tools/check_tools.py tsan
+	KAFKACORE_BUILD_ONLY=$(ONLY) $(BIN)/python tools/sanitize.py thread $(TSAN_ARGS)
 
 audit: $(VENV)/.dev  ## Report known vulnerabilities of all installed packages; needs the network
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "pip-audit>=2.7"

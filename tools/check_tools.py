@@ -1,8 +1,8 @@
 """Report each tool that the set-up of kafkacore needs and this machine lacks, and how to install it.
 
-The argument is ``unit``, ``demo``, ``test`` or ``sanitize``. One line per missing tool is printed, and the
-exit status is 1 if there is any. The script runs on any Python 3 before a virtual environment exists, so it
-uses only syntax that old versions support.
+The argument is ``unit``, ``demo``, ``test``, ``sanitize`` or ``tsan``. One line per missing tool is printed,
+and the exit status is 1 if there is any. The script runs on any Python 3 before a virtual environment exists,
+so it uses only syntax that old versions support.
 """
 
 import os
@@ -14,6 +14,8 @@ import sysconfig
 
 JAVA_MINIMUM = 17
 JDK = "openjdk-17-jdk-headless"
+#: Libraries of the sanitizers that the targets of make use.
+SANITIZERS = {"sanitize": "libasan.so", "tsan": "libtsan.so"}
 
 
 def find_java_program(name):
@@ -68,9 +70,9 @@ def compiler():
     return (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()[0]
 
 
-def has_sanitizers():
-    """Return whether the compiler has the libraries of its sanitizers; gcc does."""
-    command = [compiler(), "-print-file-name=libasan.so"]
+def has_library(name):
+    """Return whether the compiler has a library of its sanitizers; gcc does."""
+    command = [compiler(), "-print-file-name=" + name]
     try:
         answer = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
     except OSError:
@@ -91,8 +93,11 @@ def missing(purpose):
         yield "Python's venv module: on Debian and Ubuntu, apt-get install python3-venv"
     if not shutil.which(compiler()):
         yield "a C compiler (%s): on Debian and Ubuntu, apt-get install build-essential" % compiler()
-    elif purpose == "sanitize" and not has_sanitizers():
-        yield "libasan.so of %s: on Debian and Ubuntu, apt-get install gcc, and set CC=gcc" % compiler()
+    elif purpose in SANITIZERS and not has_library(SANITIZERS[purpose]):
+        yield "%s of %s: on Debian and Ubuntu, apt-get install gcc, and set CC=gcc" % (
+            SANITIZERS[purpose],
+            compiler(),
+        )
     header = os.path.join(sysconfig.get_paths()["include"], "Python.h")
     if not os.path.exists(header):
         yield "Python's C headers (%s): on Debian and Ubuntu, apt-get install python3-dev" % header

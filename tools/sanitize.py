@@ -1,44 +1,136 @@
-"""Run tests with modules that report every memory error and every undefined operation in C.
+"""Run tests with modules that one of gcc's sanitizers checks.
 
-    python tools/sanitize.py [pytest's arguments]
+    python tools/sanitize.py address [pytest's arguments]
+    python tools/sanitize.py thread [pytest's arguments]
 
-The compiled modules, or those of the packages in ``KAFKACORE_BUILD_ONLY``, are built with gcc's
-AddressSanitizer and UndefinedBehaviorSanitizer into build/sanitize, separate from the normal ones. pytest
-then runs with these modules. The first report ends the run with a non-zero status.
+``address`` reports memory errors and undefined operations in C (AddressSanitizer and
+UndefinedBehaviorSanitizer). The first report ends the run. ``thread`` reports data races (ThreadSanitizer):
+two threads use the same memory, at least one of them writes, and no lock or atomic operation orders the two
+accesses. The run continues after a report, and all reports are printed at its end. Any report makes the exit
+status non-zero.
+
+The compiled modules, or those of the packages in ``KAFKACORE_BUILD_ONLY``, are built into build/sanitize or
+build/tsan, separate from the normal ones. The interpreter is the ordinary one. ThreadSanitizer sees its GIL,
+because the GIL consists of mutexes and condition variables. Therefore it reports only accesses without the
+GIL.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[1]
-BUILD = PROJECT / "build" / "sanitize"
-#: Tests of the C code that reads untrusted bytes, and its property tests.
-DEFAULT_TESTS = [
-    "tests/unit/wire",
-    "tests/unit/record",
-    "tests/unit/decode",
-    "tests/unit/network",
-    "tests/unit/property",
-]
+
+
+@dataclass(frozen=True)
+class Sanitizer:
+    """How to build and test with one of the sanitizers.
+
+    Parameters
+    ----------
+    folder:
+        Where the modules are built.
+    libraries:
+        The sanitizer's libraries, which must be loaded before Python's own libraries.
+    options:
+        Environment variables of the tests.
+    tests:
+        Returns the arguments of pytest if none are given.
+    left_out:
+        Tests that cannot pass with this sanitizer.
+    """
+
+    folder: Path
+    libraries: tuple[str, ...]
+    options: dict[str, str]
+    tests: Callable[[], list[str]]
+    left_out: tuple[str, ...] = field(default=())
+
+    @property
+    def reports(self) -> list[Path]:
+        """Files with the reports of all processes, if the sanitizer does not end the run at the first."""
+        return sorted(self.folder.glob("report.*"))
+
+
+# ---- Memory errors and undefined operations ----------------------------------------------------------------
+
 #: Fuzz tests of the same code with fewer inputs: each takes several times as long, and a report ends the run.
 FUZZING = "tests/system/fuzz/test_fuzz.py::test_hostile_inputs_raise_what_is_promised_and_nothing_else"
-FUZZ_INPUTS = "300000"
-#: Tests of block reuse, which is disabled in these modules.
-OF_REUSE = [
-    f"tests/unit/wire/test_blocks.py::{name}"
-    for name in (
-        "test_a_freed_block_is_handed_out_again",
-        "test_idle_blocks_are_bounded",
-        "test_trim_gives_all_idle_blocks_back",
-    )
-]
-#: Tests of memory use, which the sanitizers increase.
-OF_MEMORY = ["tests/system/record/test_bombs.py"]
+
+
+def tests_of_untrusted_bytes() -> list[str]:
+    """Return the tests of the C code that reads untrusted bytes, and its property tests."""
+    folders = ("wire", "record", "decode", "network", "property")
+    return [*(f"tests/unit/{folder}" for folder in folders), FUZZING]
+
+
+ADDRESS = Sanitizer(
+    PROJECT / "build" / "sanitize",
+    # The C++ library is included: pyarrow throws exceptions, and the sanitizer must know who catches them.
+    ("libasan.so", "libubsan.so", "libstdc++.so"),
+    {
+        # Memory that Python does not free at exit is not a leak. A refused allocation is a tested case.
+        "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1:halt_on_error=1",
+        "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
+        "KAFKACORE_FUZZ_INPUTS": os.environ.get("KAFKACORE_FUZZ_INPUTS", "300000"),
+    },
+    tests_of_untrusted_bytes,
+    (
+        # Block reuse is disabled in these modules.
+        "tests/unit/wire/test_blocks.py::test_a_freed_block_is_handed_out_again",
+        "tests/unit/wire/test_blocks.py::test_idle_blocks_are_bounded",
+        "tests/unit/wire/test_blocks.py::test_trim_gives_all_idle_blocks_back",
+        # The sanitizers increase the use of memory.
+        "tests/system/record/test_bombs.py",
+    ),
+)
+
+# ---- Data races --------------------------------------------------------------------------------------------
+
+TSAN_FOLDER = PROJECT / "build" / "tsan"
+#: Folders of tests that start no Java, browser or Kerberos, because these would load the sanitizer, too.
+WITH_THREADS = (
+    "tests/unit",
+    "tests/system/admin",
+    "tests/system/aio",
+    "tests/system/broker",
+    "tests/system/consumer",
+    "tests/system/network",
+    "tests/system/producer",
+)
+THREADING = re.compile(r"^(?:import|from) (?:threading|concurrent\.futures)\b", re.MULTILINE)
+
+
+def tests_of_threads() -> list[str]:
+    """Return the test files that start threads: those that import ``threading`` or an executor."""
+    files = [path for each in WITH_THREADS for path in sorted((PROJECT / each).rglob("test_*.py"))]
+    return [
+        str(path.relative_to(PROJECT)) for path in files if THREADING.search(path.read_text(encoding="utf-8"))
+    ]
+
+
+THREAD = Sanitizer(
+    TSAN_FOLDER,
+    ("libtsan.so",),
+    {
+        # A test may fork a process with threads, and the child may start threads. Each process writes its
+        # reports to a file of its own, because a test may capture the output of a process.
+        "TSAN_OPTIONS": f"die_after_fork=0:second_deadlock_stack=1:log_path={TSAN_FOLDER}/report",
+    },
+    tests_of_threads,
+)
+
+SANITIZERS = {"address": ADDRESS, "thread": THREAD}
+
+
+# ---- Build and run -----------------------------------------------------------------------------------------
 
 
 def compiler() -> list[str]:
@@ -46,60 +138,60 @@ def compiler() -> list[str]:
     return (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()
 
 
-def runtime_libraries() -> list[str]:
-    """Return paths of the sanitizer libraries, which must be loaded before Python's own libraries.
-
-    The C++ library is included: pyarrow throws exceptions, and the sanitizer must know who catches them.
-    """
+def runtime_libraries(names: tuple[str, ...]) -> list[str]:
+    """Return the paths of the libraries that the compiler has."""
     found = []
-    for name in ("libasan.so", "libubsan.so", "libstdc++.so"):
+    for name in names:
         command = [*compiler(), f"-print-file-name={name}"]
         path = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-        # The compiler prints the plain name of a library it does not find. Only pyarrow needs the last one.
+        # The compiler prints the plain name of a library it does not find. Only pyarrow needs libstdc++.
         if Path(path).is_absolute():
             found.append(str(Path(path).resolve()))
     return found
 
 
-def build() -> None:
+def build(name: str) -> None:
     """Compile changed files."""
-    environment = {**os.environ, "KAFKACORE_SANITIZE": "1"}
-    folders = [f"--build-lib={BUILD / 'lib'}", f"--build-temp={BUILD / 'temp'}"]
+    folder = SANITIZERS[name].folder
+    folders = [f"--build-lib={folder / 'lib'}", f"--build-temp={folder / 'temp'}"]
     command = [sys.executable, "setup.py", "-q", "build", *folders]
-    subprocess.run(command, cwd=PROJECT, env=environment, check=True)
+    subprocess.run(command, cwd=PROJECT, env={**os.environ, "KAFKACORE_SANITIZE": name}, check=True)
 
 
-def environment() -> dict[str, str]:
+def environment(sanitizer: Sanitizer) -> dict[str, str]:
     """Return the environment in which Python loads the modules that were built."""
     return {
         **os.environ,
-        "PYTHONPATH": str(BUILD / "lib"),
-        # Allocate each object separately, so that the sanitizer checks its bounds.
+        "PYTHONPATH": str(sanitizer.folder / "lib"),
+        # Allocate each object separately, so that the sanitizer checks its bounds and its reuse.
         "PYTHONMALLOC": "malloc",
-        "LD_PRELOAD": " ".join(runtime_libraries()),
-        # Memory that Python does not free at exit is not a leak. A refused allocation is a tested case.
-        "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1:halt_on_error=1",
-        "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
-        "KAFKACORE_FUZZ_INPUTS": os.environ.get("KAFKACORE_FUZZ_INPUTS", FUZZ_INPUTS),
+        "LD_PRELOAD": " ".join(runtime_libraries(sanitizer.libraries)),
+        **sanitizer.options,
     }
 
 
 def main() -> int:
-    libraries = environment()
-    build()
+    name, *arguments = sys.argv[1:]
+    sanitizer = SANITIZERS[name]
+    libraries = environment(sanitizer)
+    build(name)
     check = "import kafkacore.wire as wire; print(wire.__file__)"
     loaded = subprocess.run(
-        [sys.executable, "-c", check], env=libraries, capture_output=True, text=True, check=True
+        [sys.executable, "-c", check], env=libraries, stdout=subprocess.PIPE, text=True, check=True
     )
-    assert Path(loaded.stdout.strip()).is_relative_to(BUILD), (
-        "the modules under test were not built with the sanitizers"
+    assert Path(loaded.stdout.strip()).is_relative_to(sanitizer.folder), (
+        "the modules under test were not built with the sanitizer"
     )
-    arguments = sys.argv[1:] or [*DEFAULT_TESTS, FUZZING]
+    for report in sanitizer.reports:
+        report.unlink()
     # Without pytest's capture, which would lose the report of a process that aborts.
-    left_out = [f"--deselect={test}" for test in (*OF_REUSE, *OF_MEMORY)]
+    left_out = [f"--deselect={test}" for test in sanitizer.left_out]
     options = ["-q", "-p", "no:cacheprovider", "--capture=sys", "--timeout=600", *left_out]
-    command = [sys.executable, "-m", "pytest", *options, *arguments]
-    return subprocess.run(command, cwd=PROJECT, env=libraries, check=False).returncode
+    command = [sys.executable, "-m", "pytest", *options, *(arguments or sanitizer.tests())]
+    status = subprocess.run(command, cwd=PROJECT, env=libraries, check=False).returncode
+    for report in sanitizer.reports:
+        print(report.read_text(errors="replace"))
+    return status or (1 if sanitizer.reports else 0)
 
 
 if __name__ == "__main__":

@@ -81,12 +81,13 @@ def test_demo_needs_neither_maven_nor_javac(tmp_path: Path) -> None:
     assert missing_tools(machine(tmp_path / "bin", {"cc": "", "java": ALL["java"]}), "demo") == []
 
 
-def test_a_compiler_without_sanitizers_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("target", "library"), [("sanitize", "libasan.so"), ("tsan", "libtsan.so")])
+def test_a_compiler_without_sanitizers_is_named(tmp_path: Path, target: str, library: str) -> None:
     path = machine(tmp_path / "bin", ALL)
-    (line,) = missing_tools(path, "sanitize")
-    assert "libasan.so of cc" in line
-    (path / "cc").write_text("#!/bin/sh\necho /usr/lib/libasan.so\n")
-    assert missing_tools(path, "sanitize") == []
+    (line,) = missing_tools(path, target)
+    assert f"{library} of cc" in line
+    (path / "cc").write_text(f"#!/bin/sh\necho /usr/lib/{library}\n")
+    assert missing_tools(path, target) == []
 
 
 @pytest.mark.parametrize(("says", "version"), [("1.8.0_412", "has Java 8"), ("11.0.2", "has Java 11")])
