@@ -37,15 +37,22 @@ typedef struct header {
 _Static_assert(sizeof(header) == ALIGNMENT, "a block begins on its alignment");
 
 static header *idle[CLASS_COUNT];
+static char taken;
+/* The thread that has the lock changes the first two, and kc_block_state reads all four without the lock. */
 static size_t idle_blocks, idle_bytes;
 static size_t used_blocks, used_bytes;
-static char taken;
 
 /* No thread waits for the lock. A thread that finds it taken, for example a fork in which it stays taken
  * forever, uses the allocator instead. */
 static int try_lock(void) { return !__atomic_test_and_set(&taken, __ATOMIC_ACQUIRE); }
 
 static void unlock(void) { __atomic_clear(&taken, __ATOMIC_RELEASE); }
+
+/* Only the owner of the lock stores these counters. Therefore it needs no atomic addition, which is slower. */
+static void set_idle(size_t blocks, size_t bytes) {
+    __atomic_store_n(&idle_blocks, blocks, __ATOMIC_RELAXED);
+    __atomic_store_n(&idle_bytes, bytes, __ATOMIC_RELAXED);
+}
 
 static size_t size_of_class(int size_class) {
     size_t base = (size_t)1 << (SMALLEST_KEPT_LOG2 + size_class / STEPS);
@@ -85,8 +92,7 @@ static header *take_idle(int size_class) {
     found = idle[size_class];
     if (found != NULL) {
         idle[size_class] = found->next;
-        idle_blocks--;
-        idle_bytes -= found->capacity;
+        set_idle(idle_blocks - 1, idle_bytes - found->capacity);
     }
     unlock();
     return found;
@@ -127,8 +133,7 @@ void kc_block_free(void *pointer) {
             /* Last in, first out: the most recent block is still in the processor's cache. */
             block->next = idle[block->size_class];
             idle[block->size_class] = block;
-            idle_blocks++;
-            idle_bytes += block->capacity;
+            set_idle(idle_blocks + 1, idle_bytes + block->capacity);
         }
         unlock();
         if (keep) return;
@@ -159,7 +164,7 @@ void kc_block_trim(void) {
             all = block;
         }
     }
-    idle_blocks = idle_bytes = 0;
+    set_idle(0, 0);
     unlock();
     while (all != NULL) {
         header *block = all;

@@ -164,6 +164,20 @@ def test_threads_never_share_a_block() -> None:
     assert errors == []
 
 
+def test_statistics_are_readable_while_a_thread_allocates() -> None:
+    """``make tsan`` reports a counter that is not atomic."""
+
+    def work() -> None:
+        for _ in range(1500):
+            native.kc_block_free(native.kc_block_alloc(MIB))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    while thread.is_alive():
+        assert 0 <= idle_bytes() <= MAX_IDLE
+    thread.join()
+
+
 def test_a_forked_child_allocates_and_frees() -> None:
     block = allocate(MIB)
     child = os.fork()
