@@ -8,6 +8,11 @@ cdef extern from "sys/uio.h" nogil:
         void *iov_base
         size_t iov_len
 
+cdef extern from "<stdatomic.h>" nogil:
+    ctypedef int atomic_int
+    int atomic_load(atomic_int *value)
+    void atomic_store(atomic_int *value, int desired)
+
 cdef extern from "poller_impl.h" nogil:
     enum:
         KC_READ
@@ -60,8 +65,9 @@ cdef class Poller:
     cdef bint was_cut_short
     # While a thread waits without the GIL: the fork generation plus 1. Otherwise 0.
     cdef int waiting_in
-    # Events have ended the wait, but the thread does not hold the GIL yet.
-    cdef readonly bint has_events
+    # Whether events have ended the wait, but the thread does not hold the GIL yet. Atomic, because the thread
+    # sets it without the GIL.
+    cdef atomic_int awaits_gil
     cdef bint uses_queue
     # Time for which a wait looks for events without sleeping.
     cdef double busy_poll_ms

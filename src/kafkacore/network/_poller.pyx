@@ -137,6 +137,11 @@ cdef class Poller:
         """Whether a thread waits for events without the GIL. In a forked child, the parent's do not count."""
         return self.waiting_in == kc_fork_generation() + 1
 
+    @property
+    def has_events(self):
+        """Whether events have ended the wait, but the waiting thread does not hold the GIL yet."""
+        return bool(atomic_load(&self.awaits_gil))
+
     def borrow(self):
         """Let the calling thread use the connections while another thread waits for events.
 
@@ -209,7 +214,7 @@ cdef class Poller:
         """
         cdef int timeout, count, i
         cdef int kept = 0
-        cdef double began_ms
+        cdef double waited_ms
         if self.handle == NULL:
             raise ValueError("the poller is closed")
         self.check_not_waiting()
@@ -221,13 +226,14 @@ cdef class Poller:
         else:
             self.waiting_in = kc_fork_generation() + 1
             with nogil:
-                began_ms = monotonic_ms()
+                waited_ms = -monotonic_ms()
                 count = self.wait_busily(timeout, handler, context)
-                self.waited_ms = self.waited_ms + (monotonic_ms() - began_ms)
-                self.has_events = count > 0
+                waited_ms += monotonic_ms()
+                atomic_store(&self.awaits_gil, count > 0)
                 gil_handoff_request()
             gil_handoff_received()
-            self.has_events = False
+            atomic_store(&self.awaits_gil, False)
+            self.waited_ms += waited_ms
             self.await_borrower()
             self.waiting_in = 0
         if count < 0:

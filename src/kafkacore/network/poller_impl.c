@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -290,13 +291,13 @@ int kc_poller_wait(kc_poller *poller, int timeout_ms, kc_event *events, int capa
 
 /* ---- Forks ----------------------------------------------------------------------------------------------- */
 
-static volatile int fork_generation;
+static atomic_int fork_generation;
 
-static void count_fork(void) { fork_generation++; }
+static void count_fork(void) { atomic_fetch_add(&fork_generation, 1); }
 
 int kc_watch_forks(void) { return -pthread_atfork(NULL, NULL, count_fork); }
 
-int kc_fork_generation(void) { return fork_generation; }
+int kc_fork_generation(void) { return atomic_load(&fork_generation); }
 
 /* ---- Sockets --------------------------------------------------------------------------------------------- */
 

@@ -17,6 +17,7 @@ steps there. But if another thread computes, the network thread gets the GIL onl
 cimport cython
 
 from kafkacore.client._client_request cimport ClientRequest
+from kafkacore.network._poller cimport atomic_load
 from kafkacore.producer._batch cimport ProducerBatch
 from kafkacore.producer._partition_queue cimport PartitionQueue
 from kafkacore.producer._produce_codec cimport write_produce_body
@@ -127,7 +128,7 @@ cdef class DirectSender:
 
         Otherwise the records of a moment are better sent together, in the next turn of the network thread.
         """
-        return self._in_flight.total == 0 or self._poller.has_events
+        return self._in_flight.total == 0 or atomic_load(&self._poller.awaits_gil) != 0
 
     def send_waiting(self, double now_ms, bint at_once=False):
         """Send the only waiting batch. The caller is the network thread, and no poll is running.

@@ -134,6 +134,22 @@ def test_the_polling_thread_writes_what_the_socket_did_not_accept(polled: Polled
     assert len(polled.read(4 + len(frame))) == 4 + len(frame)
 
 
+def test_state_is_readable_while_waits_end(polled: Polled) -> None:
+    """``make tsan`` reports state that the polling thread changes without the GIL and without an atomic."""
+    polled.start()
+    poller = polled.selector.poller
+    wakeups = 0
+
+    def has_woken() -> bool:
+        assert poller.waited_ms >= 0
+        return not poller.has_events and polled.polls >= wakeups
+
+    while wakeups < 20:
+        wakeups += 1
+        polled.selector.wakeup()
+        eventually(has_woken)
+
+
 def test_a_connection_that_does_not_exist_cannot_be_borrowed(polled: Polled) -> None:
     polled.start()
     assert not polled.selector.borrow("other")
