@@ -56,6 +56,8 @@ cdef class ProducerBatch:
     cdef RecordBatchBuilder _sealed
     # Maximum bytes of the batch. The builder's own limit is the memory that is reserved so far.
     cdef Py_ssize_t _full_limit
+    # Whether a thread appends rows without the GIL. Then other threads must not read the builder.
+    cdef bint _is_appending
 
     cdef bint try_append(self, FutureRecordMetadata future, const SerializedRecord* record) except -1
     cdef Py_ssize_t append_rows(self, RecordSource source, const int32_t* rows, Py_ssize_t start,

@@ -72,8 +72,10 @@ cdef class ProducerBatch:
         cdef Py_ssize_t appended
         if builder is None:
             return 0
+        self._is_appending = True
         with nogil:
             appended = builder.append_rows(source, rows, start, count, timestamp_ms)
+        self._is_appending = False
         self.record_count += <int>appended
         return appended
 
@@ -109,8 +111,10 @@ cdef class ProducerBatch:
 
     @property
     def is_full(self):
-        """Whether the batch accepts no further record."""
-        return self._builder is None or (self._builder.is_full and not self.may_grow())
+        """Whether the batch accepts no further record. False while a thread appends rows to it."""
+        if self._builder is None:
+            return True
+        return not self._is_appending and self._builder.is_full and not self.may_grow()
 
     @property
     def size_in_bytes(self):

@@ -237,8 +237,12 @@ cdef class RecordAppender:
 
         If no memory is free, close the batch as if it were full. Return whether to try the append again.
         """
-        cdef ProducerBatch batch = queue._open
+        cdef ProducerBatch batch
         cdef Py_ssize_t more
+        if queue._is_filling:
+            # A thread that appends rows reads the limit without the GIL.
+            queue._await_filling()
+        batch = queue._open
         if batch is None or not batch.may_grow():
             return False
         more = min(max(batch._builder.limit, size), batch._full_limit - batch._builder.limit)
