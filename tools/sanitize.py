@@ -105,14 +105,19 @@ WITH_THREADS = (
     "tests/system/producer",
 )
 THREADING = re.compile(r"^(?:import|from) (?:threading|concurrent\.futures)\b", re.MULTILINE)
+#: The threads of librdkafka crash: it starts them by C11's thrd_create, which ThreadSanitizer does not know.
+#: For the same reason, the folder tests/system/aio is missing above.
+LIBRDKAFKA = re.compile(r"^(?:import|from) confluent_kafka\b", re.MULTILINE)
 
 
 def tests_of_threads() -> list[str]:
     """Return the test files that start threads: those that import ``threading`` or an executor."""
-    files = [path for each in WITH_THREADS for path in sorted((PROJECT / each).rglob("test_*.py"))]
-    return [
-        str(path.relative_to(PROJECT)) for path in files if THREADING.search(path.read_text(encoding="utf-8"))
-    ]
+    found = []
+    for path in (path for each in WITH_THREADS for path in sorted((PROJECT / each).rglob("test_*.py"))):
+        text = path.read_text(encoding="utf-8")
+        if THREADING.search(text) and not LIBRDKAFKA.search(text):
+            found.append(str(path.relative_to(PROJECT)))
+    return found
 
 
 THREAD = Sanitizer(
@@ -126,8 +131,6 @@ THREAD = Sanitizer(
     },
     tests_of_threads,
     (
-        # ThreadSanitizer does not follow the switch of a greenlet to another stack: the process crashes.
-        *("-k", "not aio"),
         # The metadata expire after 20 ms, and a fetch takes longer with this sanitizer.
         "--deselect=tests/system/consumer/test_steady_fetches.py::test_metadata_refresh_between_responses",
     ),
