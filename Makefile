@@ -74,11 +74,11 @@ FUZZ_SECONDS ?= 600
 fuzz: build  ## Fuzz every parser: FUZZ_SECONDS=600 FUZZ_TARGET="requests frames" FUZZ_ARGS=--guided
 	PYTHONPATH=tests/support $(BIN)/python -m fuzz --strict --seconds $(FUZZ_SECONDS) $(FUZZ_TARGET:%=--target=%) $(FUZZ_ARGS)
 
-sanitize: $(VENV)/.dev  ## Test the compiled modules with gcc's sanitizers; ONLY=wire SANITIZE_ARGS=tests/unit/wire for a part
+sanitize: $(VENV)/.dev  ## Test the compiled modules with gcc's sanitizers; ONLY=wire,record,decode SANITIZE_ARGS=tests/unit/wire for a part
 	@$(PYTHON) tools/check_tools.py sanitize
 	KAFKACORE_BUILD_ONLY=$(ONLY) $(BIN)/python tools/sanitize.py address $(SANITIZE_ARGS)
 
-tsan: $(VENV)/.dev  ## Test threads with gcc's ThreadSanitizer; ONLY=wire,network TSAN_ARGS=tests/unit/network for a part
+tsan: $(VENV)/.dev  ## Test threads with gcc's ThreadSanitizer, which reports data races; TSAN_ARGS=tests/unit/network for a part
 	@$(PYTHON) tools/check_tools.py tsan
 	KAFKACORE_BUILD_ONLY=$(ONLY) $(BIN)/python tools/sanitize.py thread $(TSAN_ARGS)
 
