@@ -110,10 +110,8 @@ cdef class RecordSource:
         if value not in names:
             raise ValueError(f"the table has no column {value!r}")
         _check_no_null_rows(whole)
-        # Not a list comprehension: if its list cannot grow, Cython 3.3.1 releases the new element twice.
-        columns = []
-        for name in wanted:
-            columns.append(whole.child(names.index(name), f"column {name!r}") if name in names else None)
+        columns = [whole.child(names.index(name), f"column {name!r}") if name in names else None
+                   for name in wanted]
         return RecordSource(*columns)
 
     cdef int set_columns(self, values, keys, headers, timestamps, partitions) except -1:
