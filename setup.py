@@ -61,6 +61,11 @@ DIRECTIVES = {
     "nonecheck": True,
 }
 
+#: If the list of a list comprehension cannot grow, Cython 3.3.1 releases the new element here, and once more
+#: where the error is handled. Only a success may release it here.
+RELEASES_TWICE = "int result = PyList_Append(list, x);\n    Py_DECREF(x);"
+RELEASES_ONCE = "int result = PyList_Append(list, x);\n    if (result == 0) Py_DECREF(x);"
+
 #: Commands of a build that use neither the generated C nor the modules. Translation takes a minute.
 WITHOUT_MODULES = {"sdist", "egg_info", "dist_info"}
 
@@ -144,6 +149,10 @@ def translated() -> list[Extension]:
     )
     if not os.environ.get("KAFKACORE_BUILD_ONLY"):
         used.write_text(repr(DIRECTIVES))
+    for generated in [Path(module.sources[0]) for module in modules]:
+        text = generated.read_text(encoding="utf-8")
+        if RELEASES_TWICE in text:
+            generated.write_text(text.replace(RELEASES_TWICE, RELEASES_ONCE), encoding="utf-8")
     return modules
 
 
