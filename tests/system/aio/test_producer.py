@@ -11,7 +11,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-import warnings
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
@@ -755,9 +754,7 @@ def test_use_in_a_forked_process_is_refused(our_broker: EmbeddedBroker, run: Cal
         async with AIOKafkaProducer(bootstrap_servers=our_broker.bootstrap_servers) as producer:
             await producer.send_and_wait("aio-fork", b"parent")
             child = context.Process(target=use_in_child, args=(producer, said))
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DeprecationWarning)
-                child.start()
+            child.start()
             child.join(BUDGET_S)
             assert child.exitcode == 0
             await producer.send_and_wait("aio-fork", b"parent")

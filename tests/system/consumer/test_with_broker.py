@@ -11,7 +11,6 @@ import signal
 import socket
 import threading
 import uuid
-import warnings
 
 import confluent_kafka
 import pyarrow as pa
@@ -385,10 +384,7 @@ def test_a_broker_without_groups_is_said_to_be_one_at_once(consumer_of, broker_w
 
 def use_in_child(consumer):
     """Fork a child process in which a poll raises an error and a close returns."""
-    with warnings.catch_warnings():
-        # Python 3.12 warns about forks of a process with threads, such as that of the heartbeats.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        child = os.fork()
+    child = os.fork()
     if child == 0:
         try:
             consumer.poll(0)

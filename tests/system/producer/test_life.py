@@ -10,7 +10,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -72,10 +71,7 @@ def test_every_use_in_a_forked_process_is_refused_by_a_sentence(our_broker: Embe
     with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers) as producer:
         producer.send("life-fork", b"first", partition=0).get(BUDGET_S)
         child = context.Process(target=use_in_child, args=(producer, said))
-        with warnings.catch_warnings():
-            # Python 3.12 warns about forks of a process with threads, which is what this test does.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            child.start()
+        child.start()
         results = dict(said.get() for _ in range(len(CALLS) + 1))
         child.join(BUDGET_S)
         assert child.exitcode == 0
@@ -97,9 +93,7 @@ def test_forked_process_may_make_a_producer_of_its_own(our_broker: EmbeddedBroke
     with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers) as producer:
         producer.send("life-own", b"parent").get(BUDGET_S)
         child = context.Process(target=live, args=(our_broker.bootstrap_servers,))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)
-            child.start()
+        child.start()
         child.join(BUDGET_S)
         assert child.exitcode == 0
         producer.send("life-own", b"parent").get(BUDGET_S)
