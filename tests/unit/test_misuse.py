@@ -26,7 +26,7 @@ from kafkacore.decode.avro_schema import parse_schema
 from kafkacore.decode.json_schema import Node, root_of
 from kafkacore.errors import CorruptRecordError, IllegalStateError, InvalidRecordError
 from kafkacore.metrics._sensor import Sensor
-from kafkacore.network import NetworkSend
+from kafkacore.network import FrameReader, NetworkSend
 from kafkacore.network._poller import Poller
 from kafkacore.producer._future import FutureRecordMetadata, ProduceResult, _index_of
 from kafkacore.producer._partition_queue import PartitionQueue
@@ -88,8 +88,11 @@ class Zones:
         return local
 
 
+JSON_ROOT = root_of(SCHEMA)
+
+
 def json_decoder(zones: Zones | None = None) -> JsonColumns:
-    return JsonColumns(root_of(SCHEMA), zones or Zones(), False, False, True, True, 2**24)
+    return JsonColumns(JSON_ROOT, zones or Zones(), False, False, True, True, 2**24)
 
 
 def test_json_decoder_in_two_threads_is_refused() -> None:
@@ -119,10 +122,15 @@ def test_json_decoder_in_its_own_callback_is_refused() -> None:
     assert decoder.decode(values)[0][0][0].as_py() == 0
 
 
-def avro_reader(count: int = 1) -> AvroReader:
-    reader = AvroReader(pa.schema([("a", pa.string())]), False, 2**24)
-    writer = parse_schema('{"type": "record", "name": "R", "fields": [{"name": "a", "type": "string"}]}')
-    reader.add_program(0, compile_program(writer, reader.columns.schema))
+AVRO_SCHEMA = pa.schema([("a", pa.string())])
+AVRO_PROGRAM = compile_program(
+    parse_schema('{"type": "record", "name": "R", "fields": [{"name": "a", "type": "string"}]}'), AVRO_SCHEMA
+)
+
+
+def avro_reader() -> AvroReader:
+    reader = AvroReader(AVRO_SCHEMA, False, 2**24)
+    reader.add_program(0, AVRO_PROGRAM)
     return reader
 
 
@@ -442,8 +450,15 @@ def used() -> tuple[int, int]:
     return state["used_blocks"], state["used_bytes"]
 
 
+# These tests are about compiled code, so Python code that creates functions runs in advance. If Python 3.12.1
+# or 3.13.0 cannot allocate a function, such as a lambda or a generator expression, it releases the code
+# object twice and crashes later (https://github.com/python/cpython/issues/122752).
+JSON_ZONES = Zones()
+JSON_VALUES = pa.array(DOCUMENTS, pa.binary())
+
+
 def decode_json() -> None:
-    json_decoder().decode(pa.array(DOCUMENTS, pa.binary()))
+    json_decoder(JSON_ZONES).decode(JSON_VALUES)
 
 
 AVRO_VALUES = pa.array([b"\x06abc"] * 100 + [None], pa.binary())
@@ -487,8 +502,6 @@ def convert_down() -> None:
 
 
 def receive_frames() -> None:
-    from kafkacore.network._receive import FrameReader
-
     reader = FrameReader("peer")
     for size in (10, 20_000, 40_000):
         reader.feed(size.to_bytes(4, "big"))
