@@ -304,6 +304,8 @@ cdef class RecordIterator:
             if self.pos != batch.records_end:
                 batch.fail(RECORDS_LEFT, self.index)
             raise StopIteration
+        # The iterator owns one reference, and each variable that holds the record owns another. Python 3.14
+        # passes arguments without references of their own, but only while a variable keeps them alive.
         if spare != NULL and Py_REFCNT(spare) == 1 and (<Record> spare).own is None:
             record = <Record> spare
         else:

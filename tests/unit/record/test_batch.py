@@ -405,6 +405,21 @@ def test_values_that_are_kept_stay_what_they_are_without_their_records(value_siz
     assert len({hash(record.value) for record in numbered(50, value_size)}) == 50
 
 
+@pytest.mark.parametrize("value_size", SIZES)
+def test_record_that_only_a_caller_holds_is_not_reused(value_size: int) -> None:
+    """Python 3.14 does not count the reference of an argument that a variable of the caller holds."""
+    iterator = iter(numbered(50, value_size))
+    seen = []
+
+    def read_after_the_rest(record: Record | None) -> None:
+        if record is not None:
+            read_after_the_rest(next(iterator, None))
+            seen.append((record.offset, record.value))
+
+    read_after_the_rest(next(iterator))
+    assert seen == [(number, (b"%d" % number).ljust(value_size, b".")) for number in reversed(range(50))]
+
+
 def test_a_loop_that_keeps_nothing_uses_two_records() -> None:
     assert len({id(record) for record in numbered(50)}) == 2
     assert len({id(record) for record in numbered(50, 5000)}) == 2
