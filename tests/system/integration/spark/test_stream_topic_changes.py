@@ -10,8 +10,14 @@ import pytest
 from eventually import eventually
 from peers.streams import SOURCES, kind_of, outcomes
 
-#: For a query that must notice changes soon, and whose consumers must not recreate a deleted topic.
-SOON = {"fetchOffset__numRetries": "2", "kafka__allow__auto__create__topics": "false"}
+#: For a query that must notice changes soon, and whose consumers must not recreate a deleted topic. Kafka's
+#: admin client asks for the offsets of a deleted topic until its timeout, which is a minute by default.
+SOON = {
+    "fetchOffset__numRetries": "2",
+    "kafka__allow__auto__create__topics": "false",
+    "kafka__request__timeout__ms": "5000",
+    "kafka__default__api__timeout__ms": "5000",
+}
 
 
 @pytest.fixture
