@@ -11,6 +11,21 @@ from kafkacore.errors import KafkaConfigurationError
 from kafkacore.network import Selector
 
 
+def watched_descriptor(selector: Selector) -> int:
+    """Return the descriptor that an event loop watches for a selector.
+
+    Raises
+    ------
+    KafkaConfigurationError
+        The selector uses poll(2).
+    """
+    if selector.poller.fd < 0:
+        raise KafkaConfigurationError(
+            "the asynchronous clients need epoll or kqueue: leave out selector=PollSelector"
+        )
+    return selector.poller.fd
+
+
 class LoopWait:
     """Polls a selector from code that :func:`~kafkacore.aio._greenlets.run` runs.
 
@@ -34,11 +49,7 @@ class LoopWait:
     def __init__(self, selector: Selector, loop: asyncio.AbstractEventLoop) -> None:
         self._selector = selector
         self._loop = loop
-        self._fd = selector.poller.fd
-        if self._fd < 0:
-            raise KafkaConfigurationError(
-                "the asynchronous clients need epoll or kqueue: leave out selector=PollSelector"
-            )
+        self._fd = watched_descriptor(selector)
         self._is_watching = self._is_closed = False
         #: Future of the code that waits. Its result is whether the selector has something to report.
         self._waiter: asyncio.Future[bool] | None = None

@@ -11,7 +11,7 @@ from weakref import WeakSet
 from kafkacore.aio import _greenlets
 from kafkacore.aio._loop_clock import LoopClock
 from kafkacore.aio._loop_resolver import loop_resolver
-from kafkacore.errors import KafkaConfigurationError
+from kafkacore.aio._loop_wait import watched_descriptor
 from kafkacore.network import Selector
 from kafkacore.producer._partition_queue import PartitionQueue
 from kafkacore.producer.sender_run import SenderRun
@@ -44,11 +44,7 @@ class SenderLoop:
         selector = sender_run.client.selector
         assert isinstance(selector, Selector)
         self._selector = selector
-        self._fd = selector.poller.fd
-        if self._fd < 0:
-            raise KafkaConfigurationError(
-                "the asynchronous clients need epoll or kqueue: leave out selector=PollSelector"
-            )
+        self._fd = watched_descriptor(selector)
         self._run = sender_run
         self._loop = loop
         self._clock = clock
