@@ -23,7 +23,7 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -51,7 +51,7 @@ class Sanitizer:
     libraries: tuple[str, ...]
     options: dict[str, str]
     tests: Callable[[], list[str]]
-    left_out: tuple[str, ...] = field(default=())
+    left_out: tuple[str, ...] = ()
 
     @property
     def reports(self) -> list[Path]:

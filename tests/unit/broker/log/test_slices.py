@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import sys
 from pathlib import Path
 from uuid import UUID
 
@@ -159,8 +160,8 @@ def slice_of(log: UnifiedLog) -> tuple[FileSlice, bytes]:
 
 def open_count(folder: Path) -> int:
     """Count the descriptors of this process for files below ``folder``, including deleted ones."""
-    if not os.path.exists("/proc/self/fd"):
-        pytest.skip("needs /proc")
+    if sys.platform == "darwin":
+        pytest.skip("macOS has no /proc")
     names = (os.readlink(entry.path) for entry in os.scandir("/proc/self/fd") if os.path.islink(entry.path))
     return sum(name.startswith(str(folder / TOPIC)) for name in names)
 
