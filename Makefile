@@ -4,6 +4,8 @@ VENV     ?= .venv
 DEMO_DIR ?= kafkacore-demo
 BIN      := $(VENV)/bin
 COMPILE  := KAFKACORE_BUILD_ONLY=$(ONLY) $(BIN)/python setup.py -q build_ext --inplace
+# Optimizing would take most of the time of a first `make demo`. Modules that are optimized already stay as they are.
+QUICKLY  := KAFKACORE_OPTIMIZE=0
 # Tests start hundreds of processes. Without byte code, each compiles the sources of kafkacore, in a CPU second.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -13,7 +15,7 @@ help:  ## Show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.demo  ## Write real flight records through the embedded broker and Spark to Parquet; sets up a fresh machine
-	@$(COMPILE)
+	@$(QUICKLY) $(COMPILE)
 	$(BIN)/kafkacore demo --dir $(DEMO_DIR) $(DEMO_ARGS)
 
 # Number of test processes. The tests wait for other programs more than they compute. With TEST_ARGS, the selected
@@ -102,14 +104,13 @@ $(VENV)/.python:
 		"apt-get install python3 python3-venv python3-dev; for another path: make PYTHON=/path/to/python3" >&2; exit 1; }
 	@$(PYTHON) tools/check_tools.py unit
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 	@touch $@
 
 # The sources are not prerequisites: `make build` compiles the changed ones without installing anything.
 $(VENV)/.demo: $(VENV)/.python pyproject.toml setup.py
 	@$(PYTHON) tools/check_tools.py demo
-	@echo "Installing kafkacore with the demo extra (PySpark is large: the first time takes a few minutes) ..."
-	$(BIN)/python tools/set_up.py --extra demo
+	@echo "Installing kafkacore with the demo extra and without optimization, which 'make build' adds (PySpark is large) ..."
+	$(QUICKLY) $(BIN)/python tools/set_up.py --extra demo
 	@touch $@
 
 $(VENV)/.unit: $(VENV)/.python pyproject.toml setup.py

@@ -13,7 +13,8 @@ import sys
 import sysconfig
 
 JAVA_MINIMUM = 17
-JDK = "openjdk-17-jdk-headless"
+#: Newer versions of Debian have no package of Java 17, and Debian 12 has none of Java 21.
+JDK = "openjdk-21-jdk-headless (on Debian 12, openjdk-17-jdk-headless)"
 #: Libraries of the sanitizers that the targets of make use.
 SANITIZERS = {"sanitize": "libasan.so", "tsan": "libtsan.so"}
 
@@ -45,7 +46,8 @@ def missing_java():
     version = java_version()
     if version is None and home:
         return (
-            "Java %d, for Spark: JAVA_HOME=%s has no working bin/java. Correct or unset JAVA_HOME, or %s"
+            "Java %d or newer, for Spark: JAVA_HOME=%s has no working bin/java. "
+            "Correct or unset JAVA_HOME, or %s"
             % (
                 JAVA_MINIMUM,
                 home,
@@ -53,7 +55,7 @@ def missing_java():
             )
         )
     if version is None:
-        return "Java %d, for Spark: %s" % (JAVA_MINIMUM, install)
+        return "Java %d or newer, for Spark: %s" % (JAVA_MINIMUM, install)
     if version < JAVA_MINIMUM:
         where = "JAVA_HOME=%s" % home if home else "PATH"
         return "Java %d or newer, for Spark (%s has Java %d): %s, and set JAVA_HOME to it" % (

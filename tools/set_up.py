@@ -3,8 +3,7 @@
     python tools/set_up.py --extra demo
     python tools/set_up.py test lint docs
 
-The script resolves groups itself, so it also works with a pip older than 25.1. Compilation uses the CPU for
-minutes and the download uses the network, so both run at the same time.
+Compilation uses the CPU for minutes and the download uses the network, so both run at the same time.
 """
 
 from __future__ import annotations
@@ -17,10 +16,12 @@ import sys
 import tomllib
 from pathlib import Path
 
+from installer import Installer
 from project_requirements import requirements
 
 PROJECT = Path(__file__).resolve().parents[1]
-PIP_INSTALL = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+#: Where uv builds a wheel, as of PySpark, setuptools reads this file.
+WITHOUT_COMPRESSION = {"DIST_EXTRA_CONFIG": str(PROJECT / "tools" / "quick_wheel.cfg")}
 COMPILE = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
 
 
@@ -47,23 +48,21 @@ def main() -> int:
     parser.add_argument("--extra", action="append", default=[], help="an extra of kafkacore; repeatable")
     arguments = parser.parse_args()
     pyproject = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
-    subprocess.run([*PIP_INSTALL, *pyproject["build-system"]["requires"]], check=True)
+    installer = Installer()
+    installer.install(pyproject["build-system"]["requires"])
     with subprocess.Popen(COMPILE, cwd=PROJECT) as compiler:
         try:
             wanted = requirements(pyproject, arguments.extra, arguments.groups)
-            subprocess.run([*PIP_INSTALL, *installable(wanted)], check=True)
+            installer.install(installable(wanted), WITHOUT_COMPRESSION)
+            # Without this setting, setuptools would compile all modules again, into a temporary folder.
+            installer.install(
+                ["--no-build-isolation", "--no-deps", "--editable", str(PROJECT)],
+                {"KAFKACORE_BUILD_ONLY": "no package"},
+            )
         except BaseException:
             compiler.terminate()
             raise
-    if compiler.returncode:
-        return compiler.returncode
-    # setuptools would compile all modules again, into a temporary folder. They are compiled already.
-    subprocess.run(
-        [*PIP_INSTALL, "--no-build-isolation", "--no-deps", "--editable", str(PROJECT)],
-        env={**os.environ, "KAFKACORE_BUILD_ONLY": "no package"},
-        check=True,
-    )
-    return 0
+    return compiler.returncode
 
 
 if __name__ == "__main__":

@@ -60,7 +60,8 @@ def find_program(name: str) -> str:
     home = os.environ.get("JAVA_HOME")
     if home and (Path(home) / "bin" / name).exists():
         return str(Path(home) / "bin" / name)
-    return find_tool(name, package="maven" if name == "mvn" else "openjdk-17-jdk-headless")
+    jdk = "openjdk-21-jdk-headless, or on Debian 12 openjdk-17-jdk-headless"
+    return find_tool(name, package="maven" if name == "mvn" else jdk)
 
 
 def run(command: Iterable[str], *, timeout_s: float = 120, stdin: bytes | None = None) -> bytes:

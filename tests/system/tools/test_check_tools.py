@@ -48,8 +48,8 @@ def test_machine_with_everything_lacks_nothing(tmp_path: Path) -> None:
     ("tool", "package"),
     [
         ("cc", "build-essential"),
-        ("java", "openjdk-17"),
-        ("javac", "openjdk-17"),
+        ("java", "openjdk-21"),
+        ("javac", "openjdk-21"),
         ("mvn", "maven"),
         ("chromedriver", "chromium"),
         ("krb5-config", "libkrb5-dev"),
@@ -94,7 +94,7 @@ def test_a_compiler_without_sanitizers_is_named(tmp_path: Path, target: str, lib
 def test_old_java_is_named_with_its_version_and_the_package(tmp_path: Path, says: str, version: str) -> None:
     (line,) = missing_tools(machine(tmp_path / "bin", {**ALL, "java": f'openjdk version "{says}"'}))
     assert version in line
-    assert "openjdk-17" in line
+    assert "openjdk-21" in line
 
 
 def test_java_home_that_leads_nowhere_is_named(tmp_path: Path) -> None:
