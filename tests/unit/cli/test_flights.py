@@ -2,26 +2,39 @@
 
 import csv
 import io
+import json
 import zipfile
-from itertools import islice
+from itertools import zip_longest
+
+import pytest
 
 from kafkacore.cli import flights
 
 
-def test_every_row_of_the_data_set_becomes_a_flight():
+def rows_of_data_set():
     with zipfile.ZipFile(flights.csv_path()) as archive:
-        rows = csv.DictReader(io.TextIOWrapper(archive.open("flights.csv"), "utf-8"))
-        assert list(rows.fieldnames or ()) == list(flights.COLUMNS)
-        assert sum(1 for _ in rows) == flights.RECORD_COUNT
+        yield from csv.DictReader(io.TextIOWrapper(archive.open("flights.csv"), "utf-8"))
 
 
-def test_a_flight_has_typed_values_and_none_where_there_is_nothing():
-    first = next(flights.read_flights())
-    assert (first["carrier"], first["dep_time"], first["month"]) == ("UA", 517, 1)
-    cancelled = next(f for f in flights.read_flights() if f["dep_time"] is None)
-    assert cancelled["dep_delay"] is None
-    assert cancelled["carrier"] is not None
+def test_columns_are_those_of_the_data_set():
+    assert list(next(rows_of_data_set())) == list(flights.COLUMNS)
 
 
-def test_limit_gives_the_first_flights():
-    assert list(flights.read_flights(3)) == list(islice(flights.read_flights(), 3))
+def test_every_row_becomes_a_record_with_typed_values_and_null_where_there_is_nothing():
+    count = 0
+    for row, (key, value) in zip_longest(rows_of_data_set(), flights.records()):
+        typed = {
+            name: None if text in ("", "NA") else int(float(text)) if kind == "INT" else text
+            for (name, text), kind in zip(row.items(), flights.COLUMNS.values(), strict=True)
+        }
+        assert value == json.dumps(typed, separators=(",", ":")).encode()
+        assert key == row["carrier"].encode()
+        count += 1
+    assert count == flights.RECORD_COUNT
+
+
+@pytest.mark.parametrize("limit", [1, 3, flights.CHUNK_ROWS, flights.CHUNK_ROWS + 1])
+def test_limit_gives_the_first_flights(limit):
+    found = list(flights.records(limit))
+    assert len(found) == limit
+    assert all(want == got for want, got in zip(flights.records(), found, strict=False))
