@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 import re
 import warnings
@@ -38,6 +37,7 @@ from kafkacore.errors import (
     NoOffsetForPartitionError,
     RebalanceInProgressError,
 )
+from kafkacore.logs import logger_of
 from kafkacore.network import Selector
 from kafkacore.record import RecordColumns
 from kafkacore.security.first_fetch import Fetch, fetching_by
@@ -48,7 +48,7 @@ from kafkacore.structs import (
     TopicPartition,
 )
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 T = TypeVar("T")
 
@@ -161,9 +161,10 @@ class AIOKafkaConsumer:
         """Connect, join the group, and look up the positions.
 
         The method returns without an assignment if the group has not completed its rebalance within
-        ``request_timeout_ms``. Reading records then continues to join. After an error or a cancellation, the
-        method can be called again. With ``bootstrap_timeout_ms=0``, the method does not wait, and the first
-        call that needs a broker connects.
+        ``request_timeout_ms``; the consumer then continues to join. Until the first call that reads records,
+        rebalances run in the background, because a program may start several members of a group before it
+        reads from the first one. After an error or a cancellation, the method can be called again. With
+        ``bootstrap_timeout_ms=0``, the method does not wait, and the first call that needs a broker connects.
 
         Raises
         ------
@@ -190,6 +191,7 @@ class AIOKafkaConsumer:
             if self._consumer.config["bootstrap_timeout_ms"] > 0:
                 await calls.call(self._consumer.bootstrap)
                 await self._join()
+                self._engine.holds.rejoin_anyway(self._engine.subscriptions.has_auto_assigned_partitions())
         except BaseException:
             self._is_started = False
             raise
@@ -221,7 +223,7 @@ class AIOKafkaConsumer:
             await calls.call(self._find_positions, timer)
         else:
             logger.warning(
-                "group %r: the rebalance has not completed within request_timeout_ms=%.0f; reading records "
+                "group %r: the rebalance has not completed within request_timeout_ms=%.0f; the consumer "
                 "continues to join the group",
                 self._consumer.config["group_id"],
                 timer.timeout_ms,
@@ -256,6 +258,7 @@ class AIOKafkaConsumer:
         if self._calls is None:
             self._close_all()
             return
+        self._engine.holds.rejoin_anyway(False)
         if self._background is not None:
             self._background.close()
         timer = self._timer()
@@ -519,6 +522,7 @@ class AIOKafkaConsumer:
     ) -> T | None:
         self._check_open()
         calls = self._started()
+        self._engine.holds.rejoin_anyway(False)
         try:
             return await calls.poll(Timer(self._clock, timeout_ms), bool(only), attempt)
         except ConsumerClosingError:

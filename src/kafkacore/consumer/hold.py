@@ -113,6 +113,7 @@ class Holds:
         self._end_iteration = end_iteration
         self._now_ms = now_ms
         self._open: list[Hold] = []
+        self._rejoins_anyway = False
         #: Positions of revoked partitions, and the generation in which they were revoked.
         self._places: dict[TopicPartition, _Place] = {}
         self._generation_id = -1
@@ -122,8 +123,7 @@ class Holds:
         self._open.append(hold)
         assigned = self._subscriptions.assigned_partitions()
         self._pause(hold, assigned)
-        if self._membership is not None:
-            self._membership.hold(True, self._now_ms())
+        self._hold_membership()
         return frozenset(assigned)
 
     def end(self, hold: Hold) -> None:
@@ -136,8 +136,17 @@ class Holds:
                 self._subscriptions.resume(partition)
         if not self._open:
             self._places.clear()
-            if self._membership is not None:
-                self._membership.hold(False, self._now_ms())
+            self._hold_membership()
+
+    def rejoin_anyway(self, wanted: bool) -> None:
+        """Let rebalances run in the background even while no block is open, or only within blocks."""
+        if wanted != self._rejoins_anyway:
+            self._rejoins_anyway = wanted
+            self._hold_membership()
+
+    def _hold_membership(self) -> None:
+        if self._membership is not None:
+            self._membership.hold(self._rejoins_anyway or bool(self._open), self._now_ms())
 
     def _pause(self, hold: Hold, partitions: Iterable[TopicPartition]) -> None:
         for partition in partitions:

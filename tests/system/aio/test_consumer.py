@@ -421,6 +421,48 @@ def test_group_of_two_rebalances(run, topic, create, produce, new_consumer, prot
     run(main())
 
 
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_members_of_a_program_start_before_any_of_them_reads(run, topic, create, new_consumer, protocol):
+    """FastStream's workers do: their starts must not wait for each other's first reads."""
+    create(topic, 3)
+    settings = {"group_id": topic, "group_protocol": protocol, "request_timeout_ms": 2000 * BUDGET_S}
+    if protocol == "classic":
+        settings["heartbeat_interval_ms"] = 50
+
+    async def main():
+        members = [new_consumer(topic, **settings) for _ in range(3)]
+        async with asyncio.timeout(BUDGET_S):
+            for member in members:
+                await member.start()
+        await until(lambda: all(len(member.assignment()) == 1 for member in members))
+        assert len(set().union(*(member.assignment() for member in members))) == 3
+        for member in members:
+            await member.stop()
+
+    run(main())
+
+
+def test_exception_of_a_listener_before_the_first_read_is_raised_by_it(run, topic, create, new_consumer):
+    create(topic, 2)
+
+    class Failing(Listener):
+        def on_partitions_revoked(self, revoked):
+            raise ValueError("listener")
+
+    async def main():
+        first = new_consumer(group_id=topic, heartbeat_interval_ms=50)
+        first.subscribe([topic], listener=Failing(first))
+        await first.start()
+        async with new_consumer(topic, group_id=topic) as second:
+            await until(lambda: len(first.assignment()) == len(second.assignment()) == 1)
+            with pytest.raises(ValueError, match="listener"):
+                await first.getmany(timeout_ms=1000 * BUDGET_S)
+        first.unsubscribe()
+        await first.stop()
+
+    run(main())
+
+
 def test_member_stays_in_its_group_between_calls(run, topic):
     """Heartbeats are sent while no call runs, and while the loop is blocked."""
 
@@ -474,6 +516,22 @@ def test_hold_keeps_the_member_in_a_rebalancing_group(run, topic, create, produc
     run(main())
 
 
+def test_hold_that_began_before_the_start_goes_on_after_a_read(run, topic, create, new_consumer):
+    create(topic, 2)
+
+    async def main():
+        settings = {"group_id": topic, "heartbeat_interval_ms": 50}
+        first = new_consumer(topic, **settings)
+        with first.hold():
+            await first.start()
+            assert await first.getmany() == {}
+            async with new_consumer(topic, **settings) as second:
+                await until(lambda: len(first.assignment()) == len(second.assignment()) == 1)
+        await first.stop()
+
+    run(main())
+
+
 # ---- Resources ---------------------------------------------------------------------------------------------
 def test_ten_consumers_start_no_thread(run, topic, produce, new_consumer):
     produce(topic, range(1))
@@ -523,25 +581,28 @@ def test_loop_ends_with_an_open_consumer(run, topic, produce, new_consumer):
     assert len(caught) == 1
 
 
-def test_start_that_failed_can_be_repeated_in_another_loop(run, topic, produce, new_consumer):
+def test_start_that_failed_can_be_repeated_in_another_loop(run, topic, produce, our_broker):
     produce(topic, range(1))
-    consumer = new_consumer(topic, group_id=topic)
 
-    async def cancelled_start():
+    async def cancelled_start(consumer, proxy):
+        proxy.set_stalled()
         starting = asyncio.create_task(consumer.start())
-        for _ in range(3):
-            await asyncio.sleep(0)
+        await until(lambda: proxy.counters.connections)
         starting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await starting
 
-    async def main():
+    async def main(consumer):
         await consumer.start()
         assert (await consumer.getone()).value == b"0"
         await consumer.stop()
 
-    run(cancelled_start())
-    run(main())
+    with FaultProxy(our_broker.bootstrap_servers) as proxy:
+        settings = {"bootstrap_servers": proxy.bootstrap_servers, "auto_offset_reset": "earliest"}
+        consumer = AIOKafkaConsumer(topic, group_id=topic, **settings)
+        run(cancelled_start(consumer, proxy))
+        proxy.lift()
+        run(main(consumer))
 
 
 def test_member_whose_start_was_cancelled_leaves_the_group(run, topic, produce, new_consumer):
