@@ -17,6 +17,7 @@ from kafkacore.record.layout cimport (
     RECORD_COUNT_AT, RECORDS_AT,
 )
 from kafkacore.record.parse cimport PARSE_OK, RECORDS_LEFT, RecordFields, parse_record
+from kafkacore.wire._payload cimport Payload
 from kafkacore.wire.primitives cimport load_int32, load_int64
 
 from kafkacore.errors import IllegalStateError
@@ -87,13 +88,13 @@ cdef class RecordReader:
     @property
     def has_whole_batch(self):
         """Whether the first batch is complete."""
-        cdef const uint8_t[::1] data
+        cdef Payload payload
         if self._data is None:
             return False
-        data = self._data
-        if data.shape[0] < LOG_OVERHEAD:
+        payload = Payload(self._data)
+        if payload.size < LOG_OVERHEAD:
             return False
-        return load_int32(&data[LENGTH_AT]) <= data.shape[0] - LOG_OVERHEAD
+        return load_int32(payload.data + LENGTH_AT) <= payload.size - LOG_OVERHEAD
 
     def moved(self, int64_t next_offset, int last_epoch):
         """Continue at ``next_offset``, because the caller has read batches from :attr:`batches` itself."""
@@ -245,19 +246,18 @@ cdef class RecordReader:
         return found.size, found.last - found.first, found.batches
 
     cdef int _scan(self, Scan *found) except -2:
-        cdef const uint8_t[::1] data
+        cdef Payload payload
         cdef const uint8_t *at
+        cdef Py_ssize_t size
         cdef int error
         found.records = found.first = found.last = found.size = found.batches = 0
         found.end = self.next_offset
         if self._data is None:
             return 0
-        data = self._data
-        if data.shape[0] == 0:
-            return 0
-        at = &data[0]
+        payload = Payload(self._data)
+        at, size = payload.data, payload.size
         with nogil:
-            error = _scan_batches(at, data.shape[0], self.next_offset, found)
+            error = _scan_batches(at, size, self.next_offset, found)
         return error
 
 

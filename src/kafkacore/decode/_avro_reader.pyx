@@ -6,6 +6,7 @@ Confluent's serializers write a zero byte and a schema id of four bytes before e
 
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytearray cimport PyByteArray_AS_STRING
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
 from kafkacore.decode._avro cimport (
@@ -260,7 +261,7 @@ cdef class AvroReader:
             self.bad = bytearray((count + 7) // 8)
             self.columns.prepare(count)
             while True:
-                answer = self._read_rows(self.bad)
+                answer = self._read_rows(PyByteArray_AS_STRING(self.bad))
                 if answer == ALL_READ:
                     break
                 if answer == NO_MEMORY:
@@ -276,13 +277,12 @@ cdef class AvroReader:
             self.columns.in_use = False
         return self.columns.take(), None if self.first_bad < 0 else bytes(self.bad)
 
-    cdef int _read_rows(self, uint8_t[::1] bad):
-        cdef uint8_t *bits = &bad[0] if bad.shape[0] else NULL
+    cdef int _read_rows(self, char *bad):
         cdef Columns columns = self.columns
         cdef int answer
         self.in_loop = True
         with nogil:
-            answer = self._rows(&columns.root, bits)
+            answer = self._rows(&columns.root, <uint8_t *> bad)
         self.in_loop = False
         return answer
 

@@ -16,6 +16,7 @@ from kafkacore.decode.json_c cimport (
     KJ_STRING, KJ_STRUCT, KJ_TOO_LARGE, kj_decode, kj_decoder, kj_free, kj_new, kj_node, kj_node_index,
     kj_node_name, kj_node_pattern, kj_node_setup, kj_pack, kj_pending, kj_reset,
 )
+from kafkacore.wire._payload cimport Payload
 from kafkacore.wire.exclusive cimport begin_use
 from kafkacore.wire.memory cimport calloc, free, malloc
 
@@ -140,9 +141,7 @@ cdef class JsonColumns:
         ColumnTooLargeError
             The columns would exceed ``batch_bytes``, or a single column would exceed 2 GiB.
         """
-        cdef const uint8_t[::1] data_view
-        cdef const uint8_t[::1] offsets_view
-        cdef const uint8_t[::1] validity_view
+        cdef Payload data_view, offsets_view, validity_view
         cdef const uint8_t *data = b""
         cdef const uint8_t *validity = NULL
         cdef const int32_t *offsets = NULL
@@ -156,19 +155,18 @@ cdef class JsonColumns:
                 raise ValueError(f"rows {first} to {first + count} exceed the maximum length of an array")
             if count:
                 validity_buffer, offsets_buffer, data_buffer = values.buffers()
-                offsets_view = memoryview(offsets_buffer).cast("B")
-                if offsets_view.shape[0] < (first + count + 1) * 4:
+                offsets_view = Payload(offsets_buffer)
+                if offsets_view.size < (first + count + 1) * 4:
                     raise ValueError("the offsets buffer is too short for the rows")
-                offsets = <const int32_t *> &offsets_view[0] + first
+                offsets = <const int32_t *> offsets_view.data + first
                 if data_buffer is not None and data_buffer.size:
-                    data_view = memoryview(data_buffer).cast("B")
-                    data = &data_view[0]
-                    data_size = data_view.shape[0]
+                    data_view = Payload(data_buffer)
+                    data, data_size = data_view.data, data_view.size
                 if validity_buffer is not None and values.null_count:
-                    validity_view = memoryview(validity_buffer).cast("B")
-                    if validity_view.shape[0] * 8 < first + count:
+                    validity_view = Payload(validity_buffer)
+                    if validity_view.size * 8 < first + count:
                         raise ValueError("the validity buffer is too short for the rows")
-                    validity = &validity_view[0]
+                    validity = validity_view.data
             with nogil:
                 result = kj_decode(self.decoder, data, data_size, offsets, validity, first, count)
             if result == KJ_BAD_OFFSETS:
@@ -217,7 +215,7 @@ cdef class JsonColumns:
         cdef int64_t at, zone_count
         cdef int32_t zone
         cdef int64_t *local
-        cdef const int64_t[::1] instants
+        cdef Payload instants
         if count == 0:
             return 0
         for zone in range(-1, self.decoder.zone_count):
@@ -238,13 +236,15 @@ cdef class JsonColumns:
             name = None
             if zone >= 0:
                 name = (<const char *> self.decoder.zone_names[zone])[:self.decoder.zone_sizes[zone]].decode()
-            instants = memoryview(self.zones.to_instants(name, buffer)).cast("B").cast("q")
+            instants = Payload(self.zones.to_instants(name, buffer))
+            if instants.size != zone_count * <Py_ssize_t> sizeof(int64_t):
+                raise ValueError(f"{zone_count} local times became {instants.size} bytes of instants")
             zone_count = 0
             for at in range(count):
                 if pending[at].zone == zone:
                     # Mark the time as converted: no zone has the number -2.
                     pending[at].zone = -2
-                    pending[at].local_us = instants[zone_count]
+                    pending[at].local_us = (<const int64_t *> instants.data)[zone_count]
                     zone_count += 1
         with nogil:
             put_instants(&self.decoder.root, pending)

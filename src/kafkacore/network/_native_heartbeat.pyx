@@ -31,6 +31,7 @@ from libc.math cimport INFINITY
 
 cimport kafkacore.network._poller as poller
 from kafkacore.wire._gil_handoff cimport gil_handoff_received, gil_handoff_request
+from kafkacore.wire._payload cimport Payload
 
 import os
 
@@ -120,16 +121,16 @@ cdef class NativeHeartbeat:
         IllegalStateError
             If the heartbeat is closed, or this is a forked child.
         """
-        cdef const uint8_t[::1] view = frame
+        cdef Payload request = Payload(frame)
         cdef kc_beat beat
         cdef int error
         self.check_usable()
-        if view.shape[0] < MIN_FRAME_SIZE or error_at < 4:
+        if request.size < MIN_FRAME_SIZE or error_at < 4:
             raise ValueError(f"frame needs at least {MIN_FRAME_SIZE} bytes, and error_at must be 4 or more")
         if not interval_ms > 0 or not session_timeout_ms > 0:
             raise ValueError("interval_ms and session_timeout_ms must be above 0")
-        beat.frame = &view[0]
-        beat.frame_size = <size_t> view.shape[0]
+        beat.frame = request.data
+        beat.frame_size = <size_t> request.size
         beat.error_at = <size_t> error_at
         beat.has_tags = has_tags
         beat.interval_ns = nanoseconds(interval_ms)

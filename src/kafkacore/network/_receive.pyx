@@ -11,6 +11,7 @@ from libc.string cimport memcpy
 
 from kafkacore.network._memory cimport Chunk, MemoryPool, new_chunk
 from kafkacore.network._transport cimport TransportLayer
+from kafkacore.wire._payload cimport Payload
 from kafkacore.wire._trace cimport Stage, stamp
 from kafkacore.wire.primitives cimport load_int32
 
@@ -160,13 +161,13 @@ cdef class FrameReader:
         InvalidReceiveError
             If a frame's size is negative or above the limit. No memory is allocated for such a frame.
         """
-        cdef const uint8_t[::1] view = data
-        cdef Py_ssize_t size = view.shape[0]
+        cdef Payload source = Payload(data)
+        cdef Py_ssize_t size = source.size
         cdef Chunk chunk = new_chunk(size)
         cdef list frames = []
         assert self.pool is None, "feed() cannot wait for memory"
         if size > 0:
-            memcpy(chunk.data, &view[0], size)
+            memcpy(chunk.data, source.data, size)
         self.parse(chunk, 0, size, frames)
         return frames
 

@@ -9,7 +9,6 @@ import copy
 from array import array
 from bisect import bisect_right
 from functools import partial
-import logging
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t
@@ -17,11 +16,13 @@ from libc.stdint cimport int32_t, int64_t
 from kafkacore.producer._future cimport FutureRecordMetadata, ProduceResult, deadline_of
 from kafkacore.record._source cimport RecordSource
 from kafkacore.wire._construction cimport made_only_by
+from kafkacore.wire._payload cimport Payload
 from kafkacore.wire.memory cimport free, malloc
 
+from kafkacore.logs import logger_of
 from kafkacore.wire.copying import refuse_copy
 
-logger = logging.getLogger("kafkacore.producer")
+logger = logger_of("kafkacore.producer")
 
 
 @cython.final
@@ -233,10 +234,8 @@ cdef class BatchFuture:
         cdef Py_ssize_t at
         cdef Py_ssize_t count = self._source.row_count
         offsets = array("q", bytes(8 * count))
-        cdef int64_t[::1] by_row
-        if count == 0:
-            return offsets
-        by_row = offsets
+        cdef Payload memory = Payload(offsets)
+        cdef int64_t *by_row = <int64_t *> memory.view.buf
         for segment in self._segments:
             for leaf in segment.leaves():
                 for at in range(leaf.count):

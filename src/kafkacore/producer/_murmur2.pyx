@@ -1,10 +1,11 @@
-# cython: boundscheck=False, wraparound=False
 """The murmur2 hash, which determines the partition of a key. It must equal the hash of the Java client.
 
 See Apache Kafka's ``org.apache.kafka.common.utils.Utils.murmur2``.
 """
 
 from libc.stdint cimport uint8_t, uint32_t
+
+from kafkacore.wire._payload cimport Payload
 
 cdef uint32_t SEED = 0x9747B28C
 cdef uint32_t MULTIPLIER = 0x5BD1E995
@@ -32,9 +33,10 @@ cdef uint32_t murmur2_of(const uint8_t* data, Py_ssize_t length) noexcept nogil:
     return h ^ (h >> 15)
 
 
-def murmur2(const uint8_t[::1] data not None):
+def murmur2(data):
     """Return the murmur2 hash of a buffer as an unsigned 32-bit number. Java's number is signed.
 
     The partition of a key is ``(murmur2(key) & 0x7fffffff) % partition_count``.
     """
-    return murmur2_of(&data[0] if data.shape[0] else NULL, data.shape[0])
+    cdef Payload payload = Payload(data)
+    return murmur2_of(payload.data, payload.size)

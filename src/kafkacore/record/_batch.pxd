@@ -5,7 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from kafkacore.record._header cimport BatchHeader
 from kafkacore.record.parse cimport RecordFields
-from kafkacore.record._payload cimport Payload
+from kafkacore.wire._payload cimport Payload
 
 cdef class RecordBatch(BatchHeader):
     # `source` contains the batch as received, and `records` the decompressed records. For an uncompressed

@@ -23,8 +23,8 @@ from kafkacore.record._legacy cimport unpack
 from kafkacore.record.parse cimport (
     PARSE_OK, RECORDS_LEFT, RecordFields, describe, parse_record, read_header,
 )
-from kafkacore.record._payload cimport Payload
 from kafkacore.wire._construction cimport made_only_by
+from kafkacore.wire._payload cimport Payload
 
 from kafkacore.errors import CorruptRecordError
 from kafkacore.record.compression import DEFAULT_MAX_DECOMPRESSED_SIZE as _DEFAULT_MAX_DECOMPRESSED_SIZE

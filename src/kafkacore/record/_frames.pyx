@@ -8,6 +8,7 @@ more than 100,000 frames.
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp
 
+from kafkacore.wire._payload cimport Payload
 from kafkacore.wire.primitives cimport load_int32, read_unsigned_varint
 
 from kafkacore.errors import CorruptRecordError
@@ -110,7 +111,7 @@ cdef int64_t xerial_size(const uint8_t *at, const uint8_t *end, bint verifies) n
     return total
 
 
-def snappy_size(const uint8_t[::1] data not None, Py_ssize_t start, int64_t max_size) -> int:
+def snappy_size(data, Py_ssize_t start, int64_t max_size) -> int:
     """Return the number of bytes that ``data`` decompresses to.
 
     Parameters
@@ -127,12 +128,13 @@ def snappy_size(const uint8_t[::1] data not None, Py_ssize_t start, int64_t max_
     CorruptRecordError
         The framing is invalid, or a block states more bytes than its elements have.
     """
-    cdef const uint8_t *at = &data[0] if data.shape[0] else NULL
-    cdef const uint8_t *end = at + data.shape[0]
+    cdef Payload payload = Payload(data)
+    cdef const uint8_t *at = payload.data
+    cdef const uint8_t *end = at + payload.size
     cdef int64_t total = 0
     cdef bint verifies
-    if not 0 <= start <= data.shape[0]:
-        raise ValueError(f"start {start} is outside of the {data.shape[0]} bytes of data")
+    if not 0 <= start <= payload.size:
+        raise ValueError(f"start {start} is outside of the {payload.size} bytes of data")
     for verifies in range(2):
         with nogil:
             if start:
@@ -227,7 +229,7 @@ cdef int64_t zstd_frame_size(const uint8_t *at, int64_t left, ZstdFrame *frame) 
     return size
 
 
-def zstd_frames(const uint8_t[::1] data not None) -> tuple:
+def zstd_frames(data) -> tuple:
     """Check that all frames are complete, because the library does not notice a truncated last frame.
 
     Returns
@@ -241,9 +243,10 @@ def zstd_frames(const uint8_t[::1] data not None) -> tuple:
     CorruptRecordError
         A frame is truncated, or is not a zstd frame.
     """
-    cdef const uint8_t *start = &data[0] if data.shape[0] else NULL
+    cdef Payload payload = Payload(data)
+    cdef const uint8_t *start = payload.data
     cdef int64_t at = 0
-    cdef int64_t end = data.shape[0]
+    cdef int64_t end = payload.size
     cdef int64_t size, content_size = NO_CONTENT_SIZE
     cdef int64_t count = 0
     cdef uint64_t window_size = 0

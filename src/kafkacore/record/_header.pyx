@@ -17,9 +17,9 @@ from kafkacore.record.layout cimport (
     OLD_TIMESTAMP_SIZE, PARTITION_LEADER_EPOCH_AT, PRODUCER_EPOCH_AT, PRODUCER_ID_AT, RECORD_COUNT_AT,
     RECORDS_AT, TIMESTAMP_TYPE_BIT, TRANSACTIONAL_BIT,
 )
-from kafkacore.record._payload cimport Payload
 from kafkacore.wire._crc32c cimport crc32c_of
 from kafkacore.wire._construction cimport made_only_by
+from kafkacore.wire._payload cimport Payload
 from kafkacore.wire.primitives cimport load_int16, load_int32, load_int64, store_int32, store_int64
 
 from kafkacore.errors import CorruptRecordError

@@ -3,7 +3,7 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
 from kafkacore.record._header cimport BatchHeader
-from kafkacore.record._payload cimport Payload
+from kafkacore.wire._payload cimport Payload
 
 cdef struct Message:
     int64_t offset

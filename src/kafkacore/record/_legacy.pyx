@@ -19,7 +19,7 @@ from kafkacore.record.layout cimport (
     BASE_OFFSET_AT, COMPRESSION_MASK, LENGTH_AT, LOG_OVERHEAD, MAGIC_AT, OLD_ATTRIBUTES_AT, OLD_CRC_AT,
     OLD_MIN_LENGTH, OLD_TIMESTAMP_AT, OLD_TIMESTAMP_SIZE,
 )
-from kafkacore.record._payload cimport Payload
+from kafkacore.wire._payload cimport Payload
 from kafkacore.wire.primitives cimport (
     load_int32, load_int64, read_int32, size_of_varlong, store_varlong,
 )

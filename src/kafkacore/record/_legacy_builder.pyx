@@ -21,6 +21,7 @@ from kafkacore.record.layout cimport (
 from kafkacore.record.parse cimport PARSE_OK, RecordFields, parse_record
 from kafkacore.record.store cimport store_bytes
 from kafkacore.wire._blocks cimport block_capacity, block_free, block_realloc
+from kafkacore.wire._payload cimport Payload
 from kafkacore.wire.exclusive cimport begin_use
 from kafkacore.wire.primitives cimport store_int32, store_int64
 
@@ -190,12 +191,17 @@ cdef class LegacyBatchBuilder:
         IllegalStateError
             The builder is already closed.
         """
-        cdef const uint8_t[::1] key_view = None if key is None else memoryview(key).cast("B")
-        cdef const uint8_t[::1] value_view = None if value is None else memoryview(value).cast("B")
-        cdef Py_ssize_t key_size = -1 if key is None else len(key_view)
-        cdef Py_ssize_t value_size = -1 if value is None else len(value_view)
-        self.put_record(offset, timestamp_ms, &key_view[0] if key_size > 0 else NULL, key_size,
-                        &value_view[0] if value_size > 0 else NULL, value_size)
+        cdef Payload key_payload, value_payload
+        cdef const uint8_t *key_at = NULL
+        cdef const uint8_t *value_at = NULL
+        cdef Py_ssize_t key_size = -1, value_size = -1
+        if key is not None:
+            key_payload = Payload(key)
+            key_at, key_size = key_payload.data, key_payload.size
+        if value is not None:
+            value_payload = Payload(value)
+            value_at, value_size = value_payload.data, value_payload.size
+        self.put_record(offset, timestamp_ms, key_at, key_size, value_at, value_size)
 
     def close(self):
         """Finish the messages. With compression, wrap the compressed set in one message.

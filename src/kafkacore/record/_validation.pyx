@@ -5,6 +5,7 @@ Every record is checked without the GIL and without a Python object. The checks 
 """
 
 cimport cython
+from cpython.bytearray cimport PyByteArray_AS_STRING
 from libc.stdint cimport INT64_MAX, INT64_MIN, int16_t, int32_t, int64_t, uint8_t, uint32_t
 
 from kafkacore.record._batch cimport BatchIterator, RecordBatch
@@ -236,7 +237,7 @@ def with_codec(RecordBatch batch not None, int codec, level=None) -> bytearray:
     level:
         As for :func:`kafkacore.record.compression.compress`.
     """
-    cdef uint8_t[::1] view
+    cdef bytearray made
     cdef uint8_t *at
     cdef Py_ssize_t start, size
     cdef uint32_t crc
@@ -247,9 +248,8 @@ def with_codec(RecordBatch batch not None, int codec, level=None) -> bytearray:
     records = batch.records.slice(start, start + (batch.records_end - batch.records_at))
     made = bytearray(batch.source.slice(batch.position, batch.position + RECORDS_AT))
     made += compress(codec, records, level) if codec else records
-    view = made
-    at = &view[0]
-    size = view.shape[0]
+    at = <uint8_t *> PyByteArray_AS_STRING(made)
+    size = len(made)
     store_int32(at + LENGTH_AT, <int32_t> (size - LOG_OVERHEAD))
     store_int16(at + ATTRIBUTES_AT, <int16_t> (batch.attributes & ~COMPRESSION_MASK | codec))
     with nogil:

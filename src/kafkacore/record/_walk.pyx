@@ -11,6 +11,7 @@ from kafkacore.record._header cimport BatchHeader
 from kafkacore.record.layout cimport (
     CURRENT_MAGIC, LENGTH_AT, LOG_OVERHEAD, MAGIC_AT, OLD_MIN_LENGTH, OLD_TIMESTAMP_SIZE, RECORDS_AT,
 )
+from kafkacore.wire._payload cimport Payload
 from kafkacore.wire.primitives cimport load_int32
 
 from kafkacore.errors import CorruptRecordError
@@ -22,7 +23,7 @@ cdef inline int32_t least_length(uint8_t magic) noexcept nogil:
     return OLD_MIN_LENGTH + (OLD_TIMESTAMP_SIZE if magic == 1 else 0)
 
 
-def walk_headers(const uint8_t[::1] chunk, int64_t position):
+def walk_headers(chunk, int64_t position):
     """Return the headers of the consecutive batches that start in ``chunk``.
 
     Parameters
@@ -42,11 +43,12 @@ def walk_headers(const uint8_t[::1] chunk, int64_t position):
     cdef list headers = []
     cdef BatchHeader header
     cdef int64_t at = 0
-    cdef int64_t size = chunk.shape[0]
+    cdef Payload payload = Payload(chunk)
+    cdef int64_t size = payload.size
     cdef int32_t length
     cdef const uint8_t *start
     while at < size - MAGIC_AT:
-        start = &chunk[at]
+        start = payload.data + at
         length = load_int32(start + LENGTH_AT)
         if start[MAGIC_AT] > CURRENT_MAGIC or length < least_length(start[MAGIC_AT]):
             return headers, position + at, f"not a batch: length {length}, magic {start[MAGIC_AT]}"

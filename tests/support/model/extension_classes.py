@@ -231,7 +231,7 @@ of("network._tls.TlsTransportLayer", Anything(), SimpleNamespace(fileno=lambda: 
 of("record._columns.ColumnBuilder", ["offset", "key", "value", "headers"])
 of("record._builder.RecordBatchBuilder", 1000, Compression.GZIP)
 of("record._legacy_builder.LegacyBatchBuilder", 1, Compression.GZIP)
-of("record._payload.Payload", b"x")
+of("wire._payload.Payload", b"x")
 SOURCE = of("record._source.RecordSource", [b"a", None, bytearray(b"b")], [b"k"] * 3, [[("h", b"x")]] * 3)
 POOL = of("producer._buffer_pool.BufferPool", 1000, CLOCK)
 BATCH_MEMORY = of("producer._batch_memory.BatchMemory", POOL, CLOCK, Compression.NONE, None)

@@ -23,6 +23,7 @@ from kafkacore.record.layout cimport (
 )
 from kafkacore.record.parse cimport PARSE_OK, RECORDS_LEFT, RecordFields, parse_record
 from kafkacore.wire._crc32c cimport crc32c_of
+from kafkacore.wire._payload cimport Payload
 from kafkacore.wire.exclusive cimport begin_use, check_unused
 from kafkacore.wire.memory cimport free
 from kafkacore.wire.primitives cimport (
@@ -270,15 +271,16 @@ cdef class BatchFilter:
     # ---- Input ----------------------------------------------------------------------------------------
 
     @cython.nonecheck(False)
-    def filter(self, const uint8_t[::1] chunk):
+    def filter(self, chunk):
         """Process the plain batches at the start of ``chunk``.
 
         The result and the errors are those of :func:`~kafkacore.broker.log._key_walk.map_keys`.
         """
         cdef Batch batch
         cdef int64_t at = 0
-        cdef int64_t size = chunk.shape[0]
-        cdef const uint8_t *data = &chunk[0] if size else NULL
+        cdef Payload payload = Payload(chunk)
+        cdef int64_t size = payload.size
+        cdef const uint8_t *data = payload.data
         cdef int code = NEEDS_MORE
         batch.at, batch.size = data, RECORDS_AT
         self.begin_filtering()
@@ -359,18 +361,17 @@ cdef class BatchFilter:
         self.scratch.size = 0
         code = self.write_records(&self.scratch if codec else &self.out, later)
         if code == 0 and codec:
-            content = compress(codec, taken(&self.scratch))
-            self.append(content)
+            self.append(Payload(compress(codec, taken(&self.scratch))))
         if code == 0:
             code = self.finish(&fields, later, self.out.size - start)
         if code != 0:
             stopped(code, &fields)
         return 0
 
-    cdef int append(self, const uint8_t[::1] content) except -1:
-        if reserve(&self.out, content.shape[0]) != 0:
+    cdef int append(self, Payload content) except -1:
+        if reserve(&self.out, content.size) != 0:
             raise MemoryError
-        put_bytes(&self.out, &content[0], content.shape[0])
+        put_bytes(&self.out, content.data, content.size)
         return 0
 
     # ---- Output ---------------------------------------------------------------------------------------

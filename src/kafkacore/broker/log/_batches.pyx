@@ -13,6 +13,7 @@ from kafkacore.record.layout cimport (
     MAGIC_AT, MAX_TIMESTAMP_AT, PARTITION_LEADER_EPOCH_AT, RECORDS_AT, TIMESTAMP_TYPE_BIT,
 )
 from kafkacore.wire._crc32c cimport crc32c_of
+from kafkacore.wire._payload cimport Payload
 from kafkacore.wire.primitives cimport load_int32, load_int64, store_int32, store_int64
 
 from kafkacore.errors import CorruptRecordError
@@ -40,7 +41,7 @@ cdef str no_batch(const uint8_t *at):
             f"last offset delta {load_int32(at + LAST_OFFSET_DELTA_AT)}")
 
 
-def walk_batches(const uint8_t[::1] chunk, int64_t position, int64_t end, bint check_crcs):
+def walk_batches(chunk, int64_t position, int64_t end, bint check_crcs):
     """Return the headers of the batches in ``chunk``.
 
     Parameters
@@ -68,7 +69,8 @@ def walk_batches(const uint8_t[::1] chunk, int64_t position, int64_t end, bint c
     cdef list headers = []
     cdef BatchHeader header
     cdef int64_t at = 0
-    cdef int64_t length = chunk.shape[0]
+    cdef Payload payload = Payload(chunk)
+    cdef int64_t length = payload.size
     cdef int64_t size
     cdef const uint8_t *start
     while at < length and position + at < end:
@@ -76,7 +78,7 @@ def walk_batches(const uint8_t[::1] chunk, int64_t position, int64_t end, bint c
             return headers, position + at, 0, f"the last {end - position - at} bytes are too few for a batch"
         if length - at < RECORDS_AT:
             return headers, position + at, RECORDS_AT, None
-        start = &chunk[at]
+        start = payload.data + at
         size = batch_size(start)
         if size < 0:
             return headers, position + at, 0, no_batch(start)
@@ -98,7 +100,7 @@ def walk_batches(const uint8_t[::1] chunk, int64_t position, int64_t end, bint c
     return headers, position + at, RECORDS_AT, None
 
 
-def find_batch(const uint8_t[::1] chunk, int64_t target_offset):
+def find_batch(chunk, int64_t target_offset):
     """Find the first batch of ``chunk`` that ends at or after ``target_offset``.
 
     Returns
@@ -111,19 +113,20 @@ def find_batch(const uint8_t[::1] chunk, int64_t target_offset):
         - Its size, or -1 if the bytes at the position are not a batch.
     """
     cdef int64_t at = 0
-    cdef int64_t length = chunk.shape[0]
+    cdef Payload payload = Payload(chunk)
+    cdef int64_t length = payload.size
     cdef int64_t size = 0
     while length - at >= RECORDS_AT:
-        size = batch_size(&chunk[at])
+        size = batch_size(payload.data + at)
         if size < 0:
             return False, at, -1
-        if last_offset_of(&chunk[at]) >= target_offset:
+        if last_offset_of(payload.data + at) >= target_offset:
             return True, at, size
         at += size
     return False, at, 0
 
 
-def whole_batches(const uint8_t[::1] chunk, int64_t limit_offset):
+def whole_batches(chunk, int64_t limit_offset):
     """Measure the whole batches at the start of ``chunk`` that end before ``limit_offset``.
 
     Returns
@@ -132,15 +135,16 @@ def whole_batches(const uint8_t[::1] chunk, int64_t limit_offset):
         Total size of these batches in bytes, and the offset after the last batch, or -1 if there is no batch.
     """
     cdef int64_t at = 0
-    cdef int64_t length = chunk.shape[0]
+    cdef Payload payload = Payload(chunk)
+    cdef int64_t length = payload.size
     cdef int64_t size
     cdef int64_t last_offset
     cdef int64_t next_offset = -1
     while length - at >= RECORDS_AT:
-        size = batch_size(&chunk[at])
+        size = batch_size(payload.data + at)
         if size < 0 or size > length - at:
             break
-        last_offset = last_offset_of(&chunk[at])
+        last_offset = last_offset_of(payload.data + at)
         if last_offset >= limit_offset:
             break
         at += size

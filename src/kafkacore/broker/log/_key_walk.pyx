@@ -12,6 +12,7 @@ from kafkacore.broker.log._offset_map cimport OffsetMap
 from kafkacore.record._batch cimport RecordBatch
 from kafkacore.record.layout cimport BASE_OFFSET_AT, RECORDS_AT
 from kafkacore.record.parse cimport PARSE_OK, RECORDS_LEFT, RecordFields, describe, parse_record
+from kafkacore.wire._payload cimport Payload
 from kafkacore.wire.exclusive cimport begin_use
 from kafkacore.wire.primitives cimport load_int64
 
@@ -59,7 +60,7 @@ cdef int put_keys(OffsetMap offsets, const Batch *batch, const uint8_t *pos, con
     return PARSE_OK
 
 
-def map_keys(OffsetMap offsets not None, const uint8_t[::1] chunk, int64_t start_offset):
+def map_keys(OffsetMap offsets not None, chunk, int64_t start_offset):
     """Add the keys of the plain batches at the start of ``chunk`` to ``offsets``.
 
     Parameters
@@ -88,8 +89,9 @@ def map_keys(OffsetMap offsets not None, const uint8_t[::1] chunk, int64_t start
     """
     cdef Batch batch
     cdef int64_t at = 0
-    cdef int64_t size = chunk.shape[0]
-    cdef const uint8_t *data = &chunk[0] if size else NULL
+    cdef Payload payload = Payload(chunk)
+    cdef int64_t size = payload.size
+    cdef const uint8_t *data = payload.data
     cdef int code = NEEDS_MORE
     batch.at, batch.size = data, RECORDS_AT
     begin_use(&offsets.in_use, offsets)

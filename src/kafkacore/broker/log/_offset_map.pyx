@@ -8,6 +8,7 @@ cimport cython
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 
+from kafkacore.wire._payload cimport Payload
 from kafkacore.wire.exclusive cimport check_unused
 from kafkacore.wire.memory cimport calloc, free
 
@@ -64,6 +65,13 @@ cdef void sip_hash(const uint64_t *seeds, const uint8_t *data, int32_t size, Slo
     for _ in range(4):
         sip_round(v)
     out.second = v[0] ^ v[1] ^ v[2] ^ v[3]
+
+
+cdef Payload checked_key(key):
+    cdef Payload payload = Payload(key)
+    if payload.size > INT32_MAX:
+        raise OverflowError(f"the key has {payload.size} bytes, more than {INT32_MAX}")
+    return payload
 
 
 cdef class OffsetMap:
@@ -138,18 +146,15 @@ cdef class OffsetMap:
         cdef Slot hash
         return self.find(key, size, &hash).offset_and_one - 1
 
-    def __setitem__(self, const uint8_t[::1] key not None, int64_t offset):
-        cdef const uint8_t *at = &key[0] if key.shape[0] else NULL
+    def __setitem__(self, key, int64_t offset):
+        cdef Payload bytes_of_key = checked_key(key)
         check_unused(self.in_use, self)
-        if key.shape[0] > INT32_MAX:
-            raise OverflowError(f"the key has {key.shape[0]} bytes, more than {INT32_MAX}")
-        if self.put(at, <int32_t> key.shape[0], offset) < 0:
+        if self.put(bytes_of_key.data, <int32_t> bytes_of_key.size, offset) < 0:
             raise OverflowError(f"the offset map is full: it has {self.entries} keys")
 
-    def __getitem__(self, const uint8_t[::1] key not None):
-        if key.shape[0] > INT32_MAX:
-            raise OverflowError(f"the key has {key.shape[0]} bytes, more than {INT32_MAX}")
-        return self.get(&key[0] if key.shape[0] else NULL, <int32_t> key.shape[0])
+    def __getitem__(self, key):
+        cdef Payload bytes_of_key = checked_key(key)
+        return self.get(bytes_of_key.data, <int32_t> bytes_of_key.size)
 
     def __len__(self):
         return self.entries

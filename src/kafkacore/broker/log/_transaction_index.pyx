@@ -6,6 +6,7 @@ was aborted after the open transaction began.
 
 from libc.stdint cimport int64_t, uint8_t
 
+from kafkacore.wire._payload cimport Payload
 from kafkacore.wire.primitives cimport load_int16, load_int64
 
 from kafkacore.errors import CorruptRecordError
@@ -23,7 +24,7 @@ cdef enum:
 ENTRY_SIZE = SIZE
 
 
-def find_aborted(const uint8_t[::1] entries, int64_t start_offset, int64_t end_offset):
+def find_aborted(entries, int64_t start_offset, int64_t end_offset):
     """Return the positions of the entries that overlap a range, up to the entry that ends the search.
 
     Parameters
@@ -46,10 +47,11 @@ def find_aborted(const uint8_t[::1] entries, int64_t start_offset, int64_t end_o
     """
     cdef list found = []
     cdef int64_t at = 0
-    cdef int64_t length = entries.shape[0]
+    cdef Payload payload = Payload(entries)
+    cdef int64_t length = payload.size
     cdef const uint8_t *entry
     while length - at >= SIZE:
-        entry = &entries[at]
+        entry = payload.data + at
         if load_int16(entry) != VERSION:
             raise CorruptRecordError(f"the transaction index has unknown version {load_int16(entry)}")
         if (
@@ -63,7 +65,7 @@ def find_aborted(const uint8_t[::1] entries, int64_t start_offset, int64_t end_o
     return found, False
 
 
-def check_entries(const uint8_t[::1] entries, int64_t base_offset, int64_t end_offset):
+def check_entries(entries, int64_t base_offset, int64_t end_offset):
     """Check all entries of an index. An index file has no checksum.
 
     Parameters
@@ -80,14 +82,15 @@ def check_entries(const uint8_t[::1] entries, int64_t base_offset, int64_t end_o
         order.
     """
     cdef int64_t at = 0
-    cdef int64_t length = entries.shape[0]
+    cdef Payload payload = Payload(entries)
+    cdef int64_t length = payload.size
     cdef int64_t previous = base_offset - 1
     cdef int64_t first, last, stable
     cdef const uint8_t *entry
     if length % SIZE:
         raise CorruptRecordError(f"the transaction index has {length} bytes, not a multiple of {SIZE}")
     while at < length:
-        entry = &entries[at]
+        entry = payload.data + at
         first = load_int64(entry + FIRST_OFFSET_AT)
         last = load_int64(entry + LAST_OFFSET_AT)
         stable = load_int64(entry + LAST_STABLE_OFFSET_AT)

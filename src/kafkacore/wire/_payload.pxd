@@ -1,4 +1,4 @@
-"""Declare the owner of the memory from which records are read."""
+"""Declare the owner of memory that compiled code reads."""
 
 from cpython.buffer cimport Py_buffer
 from libc.stdint cimport uint8_t

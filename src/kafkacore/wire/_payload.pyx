@@ -1,6 +1,7 @@
-"""Hold the memory from which records are read.
+"""Hold the memory of an object that supports the buffer protocol, so that compiled code can read it.
 
-All batches of one fetch response share a Payload. A decompressed batch has a Payload of its own.
+All batches of one fetch response share a Payload. A decompressed batch has a Payload of its own. A typed
+memoryview of Cython would do as well, but adds 15,000 lines of C to each module that has one.
 """
 
 cimport cython
