@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import sys
-from importlib import metadata
+from importlib import import_module, metadata
 from pathlib import Path
 
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS / "_extensions"))
+
+# Sphinx evaluates the signatures, so it needs the types that are imported only for type checkers.
+for module, package, name in (
+    ("kafkacore.admin.kafka_admin_client", "kafkacore.admin", "AdminConfig"),
+    ("kafkacore.consumer.kafka_consumer", "kafkacore.consumer", "ConsumerConfig"),
+    ("kafkacore.producer.kafka_producer", "kafkacore.producer", "ProducerConfig"),
+):
+    setattr(import_module(module), name, getattr(import_module(f"{package}.config_types"), name))
 
 project = "kafkacore"
 author = "the kafkacore developers"

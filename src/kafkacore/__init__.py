@@ -9,7 +9,6 @@ Layers, lowest first; a module imports only lower ones (``tests/unit/test_layers
     5 producer, consumer, admin, broker   6 spark, frames, bench   7 cli, testing
 """
 
-import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -75,9 +74,6 @@ _ONE_INTERPRETER = (
     "sub-interpreter. For mod_wsgi, set 'WSGIApplicationGroup %{GLOBAL}'. Use threads or processes instead "
     "of concurrent.interpreters."
 )
-
-# Without a handler, logging prints warnings to stderr, even in a program that does not use logging.
-logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 
 def __getattr__(name: str) -> Any:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import functools
-import logging
 import threading
 from abc import ABC
 from collections.abc import Callable
 from typing import Any, Protocol, Self
 
 from kafkacore.errors import RetriableError
+from kafkacore.logs import logger_of
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 Callback = Callable[[Any], object]
 

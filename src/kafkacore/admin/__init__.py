@@ -4,6 +4,13 @@
 group or other item, and ``requester`` sends the requests and waits for the responses.
 """
 
+from kafkacore.access_control import (
+    ACLOperation,
+    ACLPermissionType,
+    ACLResourcePatternType,
+    ResourceType,
+    ScramMechanism,
+)
 from kafkacore.admin.acls import ACL, ACLFilter, ResourcePattern, ResourcePatternFilter
 from kafkacore.admin.cluster import UpdateFeatureType
 from kafkacore.admin.configs import (
@@ -30,14 +37,7 @@ from kafkacore.admin.transactions import (
     TransactionState,
 )
 from kafkacore.admin.users import UserScramCredentialDeletion, UserScramCredentialUpsertion
-from kafkacore.structs import (
-    ACLOperation,
-    ACLPermissionType,
-    ACLResourcePatternType,
-    OffsetSpec,
-    ResourceType,
-    ScramMechanism,
-)
+from kafkacore.structs import OffsetSpec
 
 __all__ = [
     "ACL",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from kafkacore.access_control import ACLOperation, ACLPermissionType, ACLResourcePatternType, ResourceType
 from kafkacore.admin.acls import ACL, ACLFilter, ResourcePattern
 from kafkacore.admin.responses import error_of, member, paired
 from kafkacore.admin.results import CreatedAcls
@@ -12,7 +13,6 @@ from kafkacore.errors import BrokerResponseError, IllegalArgumentError, Malforme
 from kafkacore.protocol.generated.create_acls import CreateAclsRequest, CreateAclsResponse
 from kafkacore.protocol.generated.delete_acls import DeleteAclsRequest, DeleteAclsResponse
 from kafkacore.protocol.generated.describe_acls import DescribeAclsRequest, DescribeAclsResponse
-from kafkacore.structs import ACLOperation, ACLPermissionType, ACLResourcePatternType, ResourceType
 
 M = TypeVar("M")
 _AclFields = DescribeAclsResponse.AclDescription | DeleteAclsResponse.DeleteAclsMatchingAcl

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kafkacore.access_control import ACLOperation, ACLPermissionType, ACLResourcePatternType, ResourceType
 from kafkacore.errors import IllegalArgumentError
-from kafkacore.structs import ACLOperation, ACLPermissionType, ACLResourcePatternType, ResourceType
 
 
 def _check_member(name: str, value: object, kind: type) -> None:

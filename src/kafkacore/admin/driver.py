@@ -5,7 +5,6 @@ The behaviour is that of Kafka's ``AdminApiDriver`` and its lookup strategies.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Protocol, TypeVar
@@ -30,12 +29,13 @@ from kafkacore.errors import (
     UnsupportedVersionError,
     for_code,
 )
+from kafkacore.logs import logger_of
 from kafkacore.protocol import Request, RequestBuilder
 from kafkacore.protocol.generated.find_coordinator import FindCoordinatorRequest
 from kafkacore.protocol.generated.metadata import MetadataRequest
 from kafkacore.structs import Node, TopicPartition, partition_name
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")

@@ -10,7 +10,7 @@ import re
 import warnings
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import Any, NoReturn, Unpack
+from typing import TYPE_CHECKING, Any, NoReturn, Unpack
 from uuid import UUID
 
 from kafkacore.admin import acl_requests, quota_requests, user_requests
@@ -23,7 +23,6 @@ from kafkacore.admin.cluster import (
     FeatureDescription,
     QuorumDescription,
 )
-from kafkacore.admin.config_types import AdminConfig
 from kafkacore.admin.configs import (
     ConfigAdmin,
     ConfigDescriptions,
@@ -96,6 +95,9 @@ from kafkacore.structs import (
     partition_name,
 )
 from kafkacore.wire.copying import refuse_copy
+
+if TYPE_CHECKING:
+    from kafkacore.admin.config_types import AdminConfig
 
 
 class KafkaAdminClient:

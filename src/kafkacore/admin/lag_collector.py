@@ -5,7 +5,6 @@ Names and labels are those of kafka-lag-exporter, so that its dashboards and ale
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -13,9 +12,10 @@ from prometheus_client.registry import Collector
 
 from kafkacore.admin.lag import ClusterLag, GroupLag, LagError
 from kafkacore.errors import KafkaError
+from kafkacore.logs import logger_of
 from kafkacore.structs import printable
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 _GROUP, _TOPIC, _PARTITION = (
     ("cluster_name", "group"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable, Sequence
 from threading import Condition, get_ident
@@ -19,11 +18,12 @@ from kafkacore.errors import (
     RetriableError,
     UnknownBrokerIdError,
 )
+from kafkacore.logs import logger_of
 from kafkacore.protocol import Request, RequestBuilder, request_class_of
 from kafkacore.protocol.message import ResponseMessage, ResponseT
 from kafkacore.structs import Node
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 #: Destinations that are not the id of a broker: the least loaded broker, and the controller. With KRaft,
 #: every broker forwards requests to the controller.

@@ -6,8 +6,9 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Final, Protocol, TypeVar
 
+from kafkacore.access_control import ACLOperation
 from kafkacore.errors import BrokerResponseError, IllegalArgumentError, MalformedMessageError, for_code
-from kafkacore.structs import ACLOperation, EnumHelper, TopicPartition
+from kafkacore.structs import EnumHelper, TopicPartition
 
 #: Value of the field for allowed operations if the broker did not set it.
 OMITTED_OPERATIONS: Final = -(2**31)

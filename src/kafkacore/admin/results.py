@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TypedDict
 
+from kafkacore.access_control import ScramMechanism
 from kafkacore.admin.acls import ACL
 from kafkacore.errors import BrokerResponseError
-from kafkacore.structs import ScramMechanism
 
 
 class CreatedAcls(TypedDict):

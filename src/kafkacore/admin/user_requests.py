@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from kafkacore.access_control import ScramMechanism
 from kafkacore.admin.arguments import names
 from kafkacore.admin.responses import complete, error_of, error_text, member
 from kafkacore.admin.results import UserScramCredentials
@@ -17,7 +18,6 @@ from kafkacore.protocol.generated.describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,
     DescribeUserScramCredentialsResponse,
 )
-from kafkacore.structs import ScramMechanism
 
 
 def alter(

@@ -6,8 +6,8 @@ import hashlib
 import secrets
 from typing import Final
 
+from kafkacore.access_control import ScramMechanism
 from kafkacore.errors import IllegalArgumentError
-from kafkacore.structs import ScramMechanism
 
 #: Minimum number of iterations that brokers accept.
 DEFAULT_ITERATIONS: Final = 4096

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
-import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from kafkacore.aio import _greenlets
+from kafkacore.logs import logger_of
 from kafkacore.producer import ProducerRecord
 
-logger = logging.getLogger("kafkacore.producer")
+logger = logger_of("kafkacore.producer")
 
 
 class ProducerInterceptorCaller:

@@ -359,7 +359,7 @@ class _Bench:
                 self._options.run_limit_s,
                 cluster.check_alive,
             )
-        command = [sys.executable, "-m", "kafkacore.bench.worker", task.to_json()]
+        command = [sys.executable, "-P", "-m", "kafkacore.bench.worker", task.to_json()]
         return Worker(command, self._options.run_limit_s, cluster.check_alive)
 
     def _work(self, task: Task, cluster: BenchCluster) -> Answer:

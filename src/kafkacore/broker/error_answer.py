@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import logging
-
 from kafkacore.broker.storage.disk import DISK_FULL
 from kafkacore.errors import BrokerResponseError, KafkaStorageError, UnknownError
+from kafkacore.logs import logger_of
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 #: Maximum characters of an error message. A message with a very long name would not fit into the field.
 MAX_MESSAGE_LENGTH = 1000

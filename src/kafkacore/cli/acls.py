@@ -7,13 +7,13 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from kafkacore.access_control import ACLOperation, ACLPermissionType, ACLResourcePatternType, ResourceType
 from kafkacore.cli.admin_client import admin_client
 from kafkacore.cli.command_parser import CommandParser, Commands, add_command
 from kafkacore.cli.commands import COMMANDS
 from kafkacore.cli.connection import add_bootstrap
 from kafkacore.cli.tables import print_columns
 from kafkacore.errors import KafkaConfigurationError
-from kafkacore.structs import ACLOperation, ACLPermissionType, ACLResourcePatternType, ResourceType
 
 if TYPE_CHECKING:
     from kafkacore.admin import ACL, ACLFilter

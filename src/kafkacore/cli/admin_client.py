@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from kafkacore.cli.connection import client_settings
 from kafkacore.errors import IllegalArgumentError, KafkaConfigurationError
+from kafkacore.logs import logger_of
 
 if TYPE_CHECKING:
     from kafkacore.admin import KafkaAdminClient
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 
 @contextmanager

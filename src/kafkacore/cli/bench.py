@@ -285,14 +285,13 @@ def spark_options_of(arguments: argparse.Namespace) -> SparkBenchOptions:
 
 def flights_as_json() -> JsonValues | None:
     """Return the flights of the demo as JSON values, or ``None`` if the data set is not installed."""
-    from kafkacore.cli.flights import SCHEMA, csv_path, read_flights
+    from kafkacore.cli.flights import SCHEMA, csv_path, records
 
-    encode = json.JSONEncoder(separators=(",", ":")).encode
     try:
         csv_path()
     except KafkaConfigurationError:
         return None
-    return JsonValues(SCHEMA, lambda: (encode(flight).encode() for flight in read_flights()))
+    return JsonValues(SCHEMA, lambda: (value for _, value in records()))
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -5,7 +5,7 @@ from kafkacore.client.api_versions import ApiVersions, NodeApiVersions
 from kafkacore.client.bootstrap import bootstrap_client
 from kafkacore.client.cluster import Cluster, PartitionMetadata
 from kafkacore.client.metadata import Metadata
-from kafkacore.client.native_heartbeats import HeartbeatMessage, new_native_heartbeat
+from kafkacore.client.native_heartbeats import new_native_heartbeat
 from kafkacore.client.network_client import EventWait, NetworkClient
 from kafkacore.client.requests import ClientResponse
 
@@ -15,7 +15,6 @@ __all__ = [
     "ClientResponse",
     "Cluster",
     "EventWait",
-    "HeartbeatMessage",
     "Metadata",
     "NetworkClient",
     "NodeApiVersions",

@@ -11,7 +11,6 @@ Kafka's Java client. Settings whose description names a KIP are Kafka's settings
 
 from __future__ import annotations
 
-import logging
 import selectors
 import socket
 import sys
@@ -20,6 +19,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from kafkacore.errors import KafkaConfigurationError
+from kafkacore.logs import logger_of
 from kafkacore.security.secret import HIDDEN
 from kafkacore.security.settings import SECRET_SETTINGS, SECURITY_SETTINGS
 from kafkacore.settings import Check, ClientSetting, Config, SettingType, suggestion, table
@@ -37,7 +37,7 @@ from kafkacore.settings.checks import (
     whole,
 )
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 
 @checks("Sequence[Callable[[], object]]", "classes derived from `MetricsReporter`", SettingType.LIST)

@@ -5,14 +5,14 @@ Each reason is logged once until a connection to the broker succeeds.
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 
 from kafkacore.errors import InvalidReceiveError, SilentTlsPeerError
+from kafkacore.logs import logger_of
 from kafkacore.network import ChannelState, ConnectionPhase
 from kafkacore.network.other_protocols import spoken_protocol
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 #: Number of consecutive TLS handshakes that a broker closes without an alert before the client gives up.
 MAX_SILENT_CLOSES = 3
@@ -71,8 +71,8 @@ class ConnectionErrors:
         """
         reasons = self._reasons.setdefault(endpoint, [])
         is_logged = reason in reasons or len(reasons) == MAX_REASONS
-        logger.log(
-            logging.DEBUG if is_logged else logging.WARNING,
+        log = logger.debug if is_logged else logger.warning
+        log(
             "no connection to %s: %s%s",
             endpoint,
             reason,

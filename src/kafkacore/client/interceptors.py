@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from logging import Logger
 
 
 class Interceptors:
@@ -18,7 +20,7 @@ class Interceptors:
         Logger for exceptions of the interceptors.
     """
 
-    def __init__(self, interceptors: Iterable[Any], log: logging.Logger) -> None:
+    def __init__(self, interceptors: Iterable[Any], log: Logger) -> None:
         self._interceptors = tuple(interceptors)
         self._log = log
 

@@ -5,7 +5,6 @@ The behaviour is that of Kafka's ``Metadata``, ``ProducerMetadata`` and ``Consum
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Iterable, Mapping
 from threading import Condition
@@ -22,10 +21,11 @@ from kafkacore.errors import (
     KafkaError,
     TopicAuthorizationFailedError,
 )
+from kafkacore.logs import logger_of
 from kafkacore.protocol.generated.metadata import MetadataRequest, MetadataResponse
 from kafkacore.structs import Node, TopicPartition
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 
 class MetadataRequestAndVersion(NamedTuple):

@@ -5,7 +5,6 @@ The behaviour is that of ``DefaultMetadataUpdater`` of Kafka's ``NetworkClient``
 
 from __future__ import annotations
 
-import logging
 import math
 from typing import Any, Protocol
 
@@ -13,11 +12,12 @@ from kafkacore.client._client_request import ClientRequest
 from kafkacore.client.metadata import Metadata, MetadataRequestAndVersion
 from kafkacore.client.metadata_merge import nodes_in
 from kafkacore.errors import KafkaError, RebootstrapRequiredError, for_code
+from kafkacore.logs import logger_of
 from kafkacore.protocol import RequestMessage
 from kafkacore.protocol.generated.metadata import MetadataResponse
 from kafkacore.structs import Node
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 
 class MetadataSender(Protocol):
@@ -174,8 +174,8 @@ class MetadataUpdater:
             error = for_code(topic.error_code)
             if error.retriable:
                 self._failing_topics.add(topic.name)
-            level = logging.DEBUG if error.retriable and not failed_before else logging.WARNING
-            logger.log(level, "topic %r: %s", topic.name, error.message)
+            log = logger.debug if error.retriable and not failed_before else logger.warning
+            log("topic %r: %s", topic.name, error.message)
 
     def forget_request(self) -> None:
         """Forget the request in flight, whose connection was closed, so that a new request can be sent."""

@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING
 from kafkacore.client._client_request import ClientRequest
 from kafkacore.client.requests import HEARTBEAT_CORRELATION_IDS, ClientResponse, Completion
 from kafkacore.network import NativeHeartbeat, NetworkReceive
-from kafkacore.protocol import decode_response, encode_request
-from kafkacore.protocol.generated.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from kafkacore.protocol.generated.heartbeat import HeartbeatRequest
+from kafkacore.protocol import ApiKey, decode_response, encode_request
 
 if TYPE_CHECKING:
     from kafkacore.client.network_client import NetworkClient
+    from kafkacore.protocol.generated.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+    from kafkacore.protocol.generated.heartbeat import HeartbeatRequest
 
-#: Heartbeat of the classic group protocol, or of the protocol of KIP-848.
-HeartbeatMessage = HeartbeatRequest | ConsumerGroupHeartbeatRequest
+    #: Heartbeat of the classic group protocol, or of the protocol of KIP-848.
+    HeartbeatMessage = HeartbeatRequest | ConsumerGroupHeartbeatRequest
+
 #: Size of the length field of a frame.
 FRAME_SIZE_BYTES = 4
 #: Sizes of the fields that precede the error code in a heartbeat response.
@@ -82,7 +83,7 @@ class NativeHeartbeats:
         pieces = encode_request(request, version, HEARTBEAT_CORRELATION_IDS.start, client.client_id)
         payload = b"".join(pieces)
         self.by_node[node_id] = _Attached(heartbeat, request, version, callback)
-        has_throttle = not isinstance(request, HeartbeatRequest) or version >= 1
+        has_throttle = request.API_KEY != ApiKey.HEARTBEAT or version >= 1
         flexible_from = type(request).FLEXIBLE_FROM
         has_tags = flexible_from is not None and version >= flexible_from
         return heartbeat.begin(

@@ -6,11 +6,10 @@ Only one thread may use a client. The client blocks only while the selector wait
 
 from __future__ import annotations
 
-import logging
 import math
 from collections import deque
 from collections.abc import Callable, MutableSequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from kafkacore.client import response_handling
 from kafkacore.client._client_request import ClientRequest
@@ -23,16 +22,20 @@ from kafkacore.client.connection_states import ClusterConnectionStates
 from kafkacore.client.exponential_backoff import ExponentialBackoff
 from kafkacore.client.metadata import Metadata
 from kafkacore.client.metadata_updater import MetadataUpdater
-from kafkacore.client.native_heartbeats import HeartbeatMessage, NativeHeartbeats
+from kafkacore.client.native_heartbeats import NativeHeartbeats
 from kafkacore.client.proxy import Proxy
 from kafkacore.client.requests import ClientResponse, Completion, CorrelationIds
 from kafkacore.clock import Clock
 from kafkacore.errors import AuthenticationFailedError, IllegalStateError, KafkaError, UnsupportedVersionError
+from kafkacore.logs import logger_of
 from kafkacore.network import ChannelBuilder, NativeHeartbeat, NetworkSend, Selectable
 from kafkacore.protocol import ApiKey, Request, encode_request
 from kafkacore.structs import Node, printable
 
-logger = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from kafkacore.client.native_heartbeats import HeartbeatMessage
+
+logger = logger_of(__name__)
 
 
 def _unresolved(host: str, port: int) -> list[str]:

@@ -6,7 +6,6 @@ is that of the ``handle…`` methods of Kafka's ``NetworkClient``.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import MutableSequence
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +21,7 @@ from kafkacore.errors import (
     UnsupportedVersionError,
     for_code,
 )
+from kafkacore.logs import logger_of
 from kafkacore.network import ChannelState, ConnectionPhase, NetworkReceive
 from kafkacore.protocol import ApiKey, decode_response
 from kafkacore.protocol.generated.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -29,7 +29,7 @@ from kafkacore.protocol.generated.api_versions import ApiVersionsRequest, ApiVer
 if TYPE_CHECKING:
     from kafkacore.client.network_client import NetworkClient
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 #: Size of the length field before each frame.
 FRAME_SIZE_BYTES = 4

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Self
@@ -10,8 +9,9 @@ from typing import Any, Self
 from kafkacore.consumer._request_future import RequestFuture
 from kafkacore.errors import RetriableError
 from kafkacore.future import Completable, Future
+from kafkacore.logs import logger_of
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 
 class CommitFuture:

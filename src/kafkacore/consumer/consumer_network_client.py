@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from kafkacore.client import ClientRequest, ClientResponse, HeartbeatMessage, Metadata, NetworkClient
+from kafkacore.client import ClientRequest, ClientResponse, Metadata, NetworkClient
 from kafkacore.clock import SIGNAL_SLICE_S, Clock
 from kafkacore.consumer._request_future import CallbackInterruptedError, RequestFuture
 from kafkacore.consumer.timer import Timer
@@ -23,6 +23,9 @@ from kafkacore.errors import (
 from kafkacore.network import NativeHeartbeat
 from kafkacore.protocol import Request
 from kafkacore.structs import Node, TopicPartition, printable
+
+if TYPE_CHECKING:
+    from kafkacore.client.native_heartbeats import HeartbeatMessage
 
 T = TypeVar("T")
 

@@ -7,16 +7,16 @@ this method, the records are fetched again, and no record is lost. This is Kafka
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from collections.abc import Callable, Iterator
 
 from kafkacore.consumer.completed_fetch import CompletedFetch
 from kafkacore.consumer.subscription_state import FetchPosition, SubscriptionState
 from kafkacore.errors import KafkaError
+from kafkacore.logs import logger_of
 from kafkacore.structs import TopicPartition, partition_name
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 
 class FetchBuffer:

@@ -7,16 +7,16 @@ changed or removed, and a response contains only partitions with new records or 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import NamedTuple
 from uuid import UUID
 
 from kafkacore.errors import FetchSessionIdNotFoundError, for_code
+from kafkacore.logs import logger_of
 from kafkacore.protocol.generated.fetch import FetchResponse
 from kafkacore.structs import INT32_MAX, TopicPartition
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 INVALID_SESSION_ID = 0
 #: Epoch that requests a new session.

@@ -6,7 +6,6 @@ work in parallel. This is Kafka's ``Fetcher`` and ``AbstractFetch``.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -44,13 +43,14 @@ from kafkacore.errors import (
     UnknownLeaderEpochError,
     for_code,
 )
+from kafkacore.logs import logger_of
 from kafkacore.network import Selector
 from kafkacore.protocol import ZERO_UUID
 from kafkacore.protocol.generated.fetch import FetchRequest, FetchResponse
 from kafkacore.record import ColumnBuilder, RecordColumns
 from kafkacore.structs import IsolationLevel, Node, TopicPartition, partition_name
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 _NO_REPLICA = -1
 

@@ -6,16 +6,16 @@ An exception of an interceptor is logged and does not affect the consumer. This 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kafkacore.client.interceptors import Interceptors
 from kafkacore.consumer._record import ConsumerRecord
+from kafkacore.logs import logger_of
 from kafkacore.record import RecordColumns
 from kafkacore.structs import OffsetAndMetadata, TopicPartition
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 Records = dict[TopicPartition, list[ConsumerRecord]]
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import ExitStack, contextmanager
 from itertools import count
 from types import TracebackType
-from typing import Any, ClassVar, Literal, NoReturn, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self, TypeVar, Unpack, overload
 
 from kafkacore.client import bootstrap_client
 from kafkacore.client.config import refuse_positional, servers_text
@@ -21,7 +21,6 @@ from kafkacore.consumer._iteration import next_record
 from kafkacore.consumer._record import ConsumerRecord
 from kafkacore.consumer.commit_future import CommitFuture
 from kafkacore.consumer.config import DEFAULTS, resolve
-from kafkacore.consumer.config_types import ConsumerConfig
 from kafkacore.consumer.consumer_network_client import ConsumerClosingError
 from kafkacore.consumer.deserializers import close_deserializer
 from kafkacore.consumer.engine import ConsumerEngine
@@ -45,6 +44,9 @@ from kafkacore.structs import (
     TopicPartition,
 )
 from kafkacore.wire.copying import refuse_copy
+
+if TYPE_CHECKING:
+    from kafkacore.consumer.config_types import ConsumerConfig
 
 T = TypeVar("T")
 

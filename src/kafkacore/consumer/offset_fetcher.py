@@ -5,7 +5,6 @@ This is Kafka's ``OffsetFetcher``.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Set
 from functools import partial
 from typing import NamedTuple
@@ -23,10 +22,11 @@ from kafkacore.errors import (
     UnsupportedForMessageFormatError,
     for_code,
 )
+from kafkacore.logs import logger_of
 from kafkacore.protocol.generated.list_offsets import ListOffsetsRequest
 from kafkacore.structs import IsolationLevel, Node, OffsetSpec, TopicPartition, partition_name
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 UNKNOWN_OFFSET = -1
 _CONSUMER_REPLICA_ID = -1
@@ -328,9 +328,9 @@ class OffsetFetcher:
                 elif error is TopicAuthorizationFailedError:
                     forbidden.add(topic.name)
                 else:
-                    level = logging.DEBUG if error.retriable else logging.WARNING
+                    log = logger.debug if error.retriable else logger.warning
                     name = partition_name(tp)
-                    logger.log(level, "listing the offsets of %s failed: %s; retrying", name, error.message)
+                    log("listing the offsets of %s failed: %s; retrying", name, error.message)
                     last_error = error(f"could not list the offsets of {name}")
         retry -= found.keys()
         if forbidden:

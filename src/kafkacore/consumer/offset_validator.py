@@ -6,7 +6,6 @@ The consumer then keeps the position, moves it back, or resets it. This is Kafka
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping
 from functools import partial
 
@@ -22,10 +21,11 @@ from kafkacore.errors import (
     UnsupportedVersionError,
     for_code,
 )
+from kafkacore.logs import logger_of
 from kafkacore.protocol.generated.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from kafkacore.structs import OffsetAndMetadata, TopicPartition, partition_name
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 _CONSUMER_REPLICA_ID = -1
 _UNDEFINED = -1

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import base64
 import json
-import logging
 import ssl
 import threading
 import urllib.error
@@ -28,13 +27,14 @@ from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.decode.avro_schema import AvroSchemaError, AvroType, parse_schema
 from kafkacore.decode.decoder import quoted
 from kafkacore.errors import KafkaConfigurationError, SchemaRegistryError
+from kafkacore.logs import logger_of
 from kafkacore.security.proxy_url import parse_proxy_url
 from kafkacore.security.settings import proxy_url_or_none
 
 if TYPE_CHECKING:
     from kafkacore.client.proxy import Proxy
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 #: Option with the URL of the proxy. The default is the proxy of the Kafka clients.
 PROXY_OPTION = "schema.registry.proxy.url"

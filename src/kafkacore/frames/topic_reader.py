@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Unpack
 
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.consumer import KafkaConsumer
-from kafkacore.consumer.config_types import ConsumerConfig
 from kafkacore.errors import KafkaConfigurationError, KafkaTimeoutError, UnknownTopicOrPartitionError
 from kafkacore.frames.positions import Positions, check_positions, ranges_to_read
 from kafkacore.frames.record_decoder import TIMESTAMP_UNIT, TIMEZONE, RecordDecoder
@@ -15,6 +14,8 @@ from kafkacore.structs import TopicPartition, partition_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from kafkacore.consumer.config_types import ConsumerConfig
 
 #: Maximum duration of one poll, in milliseconds.
 POLL_MS = 500

@@ -6,18 +6,18 @@ Names and meanings are those of kafka-python, or of Apache Kafka for metrics tha
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Mapping
 from threading import RLock
 from types import MappingProxyType
 from typing import NamedTuple
 
 from kafkacore.clock import SYSTEM_CLOCK, Clock
+from kafkacore.logs import logger_of
 from kafkacore.metrics._sensor import Sensor
 from kafkacore.metrics.metric import KafkaMetric, Measure, MetricName
 from kafkacore.metrics.reporter import Reporter
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 #: Group of the metric ``count``, which is the number of all metrics of a client.
 COUNT_GROUP = "kafka-metrics-count"

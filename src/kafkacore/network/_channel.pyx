@@ -20,11 +20,10 @@ from kafkacore.network._send cimport NetworkSend
 from kafkacore.network._transport cimport PlaintextTransportLayer
 from kafkacore.wire._gil_handoff cimport gil_handoff_received, gil_handoff_request
 
-import logging
-
 from kafkacore.errors import IllegalStateError, KafkaProtocolError
+from kafkacore.logs import logger_of
 
-logger = logging.getLogger("kafkacore.network._selector")
+logger = logger_of("kafkacore.network._selector")
 
 cdef enum:
     # Writes of up to this many bytes do not release the GIL: they take 10 to 20 microseconds, but reacquiring

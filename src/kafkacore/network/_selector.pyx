@@ -27,7 +27,6 @@ from kafkacore.network._setup_deadlines cimport SetupDeadlines
 from kafkacore.network._transport cimport PlaintextTransportLayer
 from kafkacore.wire._trace cimport Stage, stamp
 
-import logging
 import os
 
 from kafkacore.errors import (
@@ -37,10 +36,11 @@ from kafkacore.errors import (
     KafkaConnectionError,
     KafkaProtocolError,
 )
+from kafkacore.logs import logger_of
 from kafkacore.network._sockets import ListenerSet, open_connection
 from kafkacore.network.channel_state import ChannelState, ConnectionPhase
 
-logger = logging.getLogger("kafkacore.network._selector")
+logger = logger_of("kafkacore.network._selector")
 
 
 @cython.final

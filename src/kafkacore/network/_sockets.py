@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import errno
-import logging
 import re
 import socket
 from collections.abc import Iterable
 from typing import Any
 
 from kafkacore.clock import Clock
+from kafkacore.logs import logger_of
 from kafkacore.network._poller import READ, Poller
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 SocketOption = tuple[int, int, "int | bytes"]
 #: Default socket options. With TCP_NODELAY, a small frame is sent without waiting for more data.

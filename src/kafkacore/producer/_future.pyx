@@ -5,7 +5,6 @@ Completing a batch of ten thousand records therefore changes a single object. On
 a waiting thread cost more.
 """
 
-import logging
 from functools import partial
 from threading import Condition, RLock
 
@@ -15,10 +14,11 @@ from kafkacore.wire._trace cimport Stage, stamp
 
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import KafkaTimeoutError, RetriableError
+from kafkacore.logs import logger_of
 from kafkacore.producer.record_metadata import RecordMetadata
 from kafkacore.wire.copying import refuse_copy
 
-logger = logging.getLogger("kafkacore.producer")
+logger = logger_of("kafkacore.producer")
 
 
 @cython.final

@@ -9,11 +9,11 @@ from libc.stdint cimport int64_t
 from kafkacore.producer._batch cimport ProducerBatch
 from kafkacore.producer._partition_sequences cimport PartitionSequences
 
-import logging
 
+from kafkacore.logs import logger_of
 from kafkacore.producer._partition_sequences import sequence_after
 
-logger = logging.getLogger("kafkacore.producer")
+logger = logger_of("kafkacore.producer")
 
 NO_PRODUCER_ID = -1
 NO_EPOCH = -1

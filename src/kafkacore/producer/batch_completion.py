@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Callable
 
@@ -14,6 +13,7 @@ from kafkacore.errors import (
     MessageSizeTooLargeError,
     RecordListTooLargeError,
 )
+from kafkacore.logs import logger_of
 from kafkacore.producer._batch import ProducerBatch
 from kafkacore.producer.produce_outcome import may_be_written, produce_error
 from kafkacore.producer.produce_request import PartitionResponse
@@ -21,7 +21,7 @@ from kafkacore.producer.record_accumulator import RecordAccumulator
 from kafkacore.producer.sender_metrics import SenderMetrics
 from kafkacore.structs import TopicPartition, partition_name
 
-logger = logging.getLogger("kafkacore.producer")
+logger = logger_of("kafkacore.producer")
 
 
 class BatchCompletion:

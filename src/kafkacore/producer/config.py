@@ -5,13 +5,13 @@ Names and defaults are those of kafka-python. Settings that all clients share ar
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Mapping
 from typing import Final
 
 from kafkacore.client.config import defaults, resolve
 from kafkacore.errors import KafkaConfigurationError
+from kafkacore.logs import logger_of
 from kafkacore.producer._producer_id_state import MAX_IN_FLIGHT
 from kafkacore.producer.partitioner import FunctionPartitioner
 from kafkacore.record.compression import CODECS, check_level
@@ -30,7 +30,7 @@ from kafkacore.settings.checks import (
 )
 from kafkacore.structs import INT32_MAX, Compression
 
-logger = logging.getLogger("kafkacore.producer")
+logger = logger_of("kafkacore.producer")
 
 
 COMPRESSIONS = {codec.name.lower(): codec for codec in Compression}

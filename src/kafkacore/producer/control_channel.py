@@ -6,16 +6,16 @@ batches.
 
 from __future__ import annotations
 
-import logging
 import math
 
 from kafkacore.client import ClientRequest, ClientResponse, NetworkClient
 from kafkacore.client.exponential_backoff import ExponentialBackoff
+from kafkacore.logs import logger_of
 from kafkacore.producer.control_request import ControlRequest
 from kafkacore.producer.producer_manager import ProducerManager
 from kafkacore.structs import Node
 
-logger = logging.getLogger("kafkacore.producer")
+logger = logger_of("kafkacore.producer")
 
 
 class ControlChannel:

@@ -6,7 +6,6 @@ transactions.
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Callable
 
@@ -22,13 +21,14 @@ from kafkacore.errors import (
     UnsupportedVersionError,
     for_code,
 )
+from kafkacore.logs import logger_of
 from kafkacore.producer._batch import ProducerBatch
 from kafkacore.producer._producer_id_state import ProducerIdState
 from kafkacore.producer.control_request import ControlRequest
 from kafkacore.protocol.generated.init_producer_id import InitProducerIdRequest
 from kafkacore.structs import INT32_MAX, Node, TopicPartition
 
-logger = logging.getLogger("kafkacore.producer")
+logger = logger_of("kafkacore.producer")
 
 #: Errors of a batch after which the producer cannot send any more records.
 FATAL = (

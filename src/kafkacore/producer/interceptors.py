@@ -6,17 +6,17 @@ Exceptions of an interceptor are logged and do not affect the record. See Apache
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeVar
 
 from kafkacore.client.interceptors import Interceptors
+from kafkacore.logs import logger_of
 from kafkacore.producer._batch_future import BatchFuture
 from kafkacore.producer._future import FutureRecordMetadata
 from kafkacore.producer.record_metadata import RecordMetadata
 from kafkacore.structs import TopicPartition, printable
 
-logger = logging.getLogger("kafkacore.producer")
+logger = logger_of("kafkacore.producer")
 
 F = TypeVar("F", FutureRecordMetadata, BatchFuture)
 #: Headers of one record.

@@ -16,7 +16,6 @@ from kafkacore.producer._future import FutureRecordMetadata
 from kafkacore.producer._record_sender import RecordSender
 from kafkacore.producer.components import make_components
 from kafkacore.producer.config import producer_defaults, resolve_producer
-from kafkacore.producer.config_types import ProducerConfig
 from kafkacore.producer.interceptors import Headers
 from kafkacore.producer.prepared_transaction import PreparedTransaction
 from kafkacore.producer.record_accumulator import RecordAccumulator
@@ -29,6 +28,7 @@ from kafkacore.structs import ConsumerGroupMetadata, OffsetAndMetadata, TopicPar
 from kafkacore.wire.copying import refuse_copy
 
 if TYPE_CHECKING:
+    from kafkacore.producer.config_types import ProducerConfig
     from kafkacore.producer.transaction_manager import TransactionManager
     from kafkacore.producer.transaction_result import TransactionalRequestResult
 

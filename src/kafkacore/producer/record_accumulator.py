@@ -6,7 +6,6 @@ when the last request of a batch has completed.
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Callable, Iterable
 from threading import RLock
@@ -14,6 +13,7 @@ from typing import Protocol
 
 from kafkacore.clock import Clock
 from kafkacore.errors import KafkaError, KafkaTimeoutError
+from kafkacore.logs import logger_of
 from kafkacore.producer._batch import ProducerBatch
 from kafkacore.producer._batch_memory import BatchMemory
 from kafkacore.producer._buffer_pool import BufferPool
@@ -27,7 +27,7 @@ from kafkacore.producer.producer_manager import ProducerManager
 from kafkacore.record.compression import load_library
 from kafkacore.structs import Compression, Node, TopicPartition
 
-logger = logging.getLogger("kafkacore.producer")
+logger = logger_of("kafkacore.producer")
 
 #: How fast the estimated compression ratio follows the observed ratio. Per batch, the estimate rises by at
 #: least ``RATIO_STEP_UP`` and falls by at most ``RATIO_STEP_DOWN``.

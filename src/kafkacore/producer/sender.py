@@ -6,7 +6,6 @@ ProducerManager, and passes responses to ``BatchCompletion``.
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Mapping
 
@@ -20,6 +19,7 @@ from kafkacore.errors import (
     UnknownError,
     UnsupportedVersionError,
 )
+from kafkacore.logs import logger_of
 from kafkacore.producer._batch import ProducerBatch
 from kafkacore.producer._direct_sender import DirectSender
 from kafkacore.producer.batch_completion import BatchCompletion
@@ -35,7 +35,7 @@ from kafkacore.producer.producer_manager import ProducerManager
 from kafkacore.producer.record_accumulator import RecordAccumulator
 from kafkacore.producer.sender_metrics import NoSenderMetrics, SenderMetrics
 
-logger = logging.getLogger("kafkacore.producer")
+logger = logger_of("kafkacore.producer")
 
 
 class Sender:

@@ -5,17 +5,17 @@ A thread or an event loop decides when the next turn is due. This module decides
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable
 from typing import Protocol
 
 from kafkacore.client import Metadata, NetworkClient
 from kafkacore.clock import Clock
+from kafkacore.logs import logger_of
 from kafkacore.producer.record_accumulator import RecordAccumulator
 from kafkacore.producer.sender import Sender
 
-logger = logging.getLogger("kafkacore.producer")
+logger = logger_of("kafkacore.producer")
 
 #: Pause, in milliseconds, after a turn that failed with an unexpected exception.
 PAUSE_AFTER_FAILURE_MS = 100.0

@@ -7,15 +7,15 @@ unused producer can be garbage-collected.
 from __future__ import annotations
 
 import atexit
-import logging
 import os
 import threading
 import warnings
 
+from kafkacore.logs import logger_of
 from kafkacore.producer.sender import Sender
 from kafkacore.producer.sender_run import SenderRun
 
-logger = logging.getLogger("kafkacore.producer")
+logger = logger_of("kafkacore.producer")
 
 #: How long the interpreter, when it exits, waits for the records of producers that were not closed.
 EXIT_TIMEOUT_S = 5.0

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import heapq
 import itertools
-import logging
 import math
 from collections.abc import Callable, Collection, Mapping
 from threading import RLock
@@ -31,6 +30,7 @@ from kafkacore.errors import (
     UnknownProducerIdError,
     UnsupportedVersionError,
 )
+from kafkacore.logs import logger_of
 from kafkacore.producer._batch import ProducerBatch
 from kafkacore.producer._partition_queue import PartitionQueue
 from kafkacore.producer._producer_id_state import ProducerIdState
@@ -53,7 +53,7 @@ from kafkacore.producer.transaction_state import State, TransactionState
 from kafkacore.protocol import ApiKey
 from kafkacore.structs import ConsumerGroupMetadata, Node, OffsetAndMetadata, TopicPartition
 
-logger = logging.getLogger("kafkacore.producer")
+logger = logger_of("kafkacore.producer")
 
 #: The cluster feature whose level is the version of the transaction protocol (KIP-890).
 FEATURE = "transaction.version"

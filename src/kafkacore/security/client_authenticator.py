@@ -7,7 +7,6 @@ the configured mechanism and SaslHandshake version 1, so brokers must be 1.0 or 
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Iterable
 from enum import Enum, auto
@@ -23,6 +22,7 @@ from kafkacore.errors import (
     UnsupportedVersionError,
     for_code,
 )
+from kafkacore.logs import logger_of
 from kafkacore.protocol import ApiKey, RequestMessage, decode_response, encode_request
 from kafkacore.protocol.generated.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kafkacore.protocol.generated.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
@@ -32,7 +32,7 @@ from kafkacore.security.authenticator import Authenticator, Pieces
 from kafkacore.security.sasl.mechanism import SaslConfig, SaslMechanism, make_mechanism
 from kafkacore.text import shown
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 #: Correlation ids that only the requests of this module use. They distinguish the responses to these requests
 #: from responses to requests that the client sent before a re-authentication.

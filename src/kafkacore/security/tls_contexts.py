@@ -7,7 +7,6 @@ certificate is always verified. Kafka's equivalent is ``DefaultSslEngineFactory`
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import ssl
 import tempfile
@@ -17,10 +16,11 @@ from typing import Final
 
 from kafkacore.clock import Clock
 from kafkacore.errors import KafkaConfigurationError
+from kafkacore.logs import logger_of
 from kafkacore.security.secret import Secret
 from kafkacore.security.settings import TLS_VERSION_NAMES
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 #: Supported versions, by Kafka's names.
 TLS_VERSIONS: Final = {name: ssl.TLSVersion[name.replace(".", "_")] for name in TLS_VERSION_NAMES}

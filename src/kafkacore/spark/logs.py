@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import logging
 
+from kafkacore.logs import handlers_of
+
 
 class StderrHandler(logging.Handler):
     """Handler that writes warnings and errors to standard error, unless another handler handles them."""
@@ -16,18 +18,9 @@ class StderrHandler(logging.Handler):
         super().__init__(logging.WARNING)
 
     def emit(self, record: logging.LogRecord) -> None:
-        if logging.lastResort is not None and not self._is_handled(record):
+        is_handled = any(each is not self for each in handlers_of(record.name))
+        if logging.lastResort is not None and not is_handled:
             logging.lastResort.handle(record)
-
-    def _is_handled(self, record: logging.LogRecord) -> bool:
-        logger: logging.Logger | None = logging.getLogger(record.name)
-        while logger is not None:
-            if any(
-                each is not self and not isinstance(each, logging.NullHandler) for each in logger.handlers
-            ):
-                return True
-            logger = logger.parent if logger.propagate else None
-        return False
 
 
 def log_to_stderr() -> None:

@@ -20,11 +20,12 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
+from kafkacore.logs import logger_of
 from kafkacore.metrics import DictReporter, KafkaMetric, MetricName
 from kafkacore.spark.causes import last_cause
 from kafkacore.spark.progress import Lag, lag
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 GROUP = "spark-query-metrics"
 #: Maximum number of queries whose metrics are kept. Queries that have ended are dropped first.

@@ -5,7 +5,6 @@ It runs on loopback and needs no privileges.
 
 from __future__ import annotations
 
-import logging
 import selectors
 import socket
 import threading
@@ -17,10 +16,11 @@ from typing import Final
 
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.errors import IllegalStateError
+from kafkacore.logs import logger_of
 from kafkacore.testing.proxy_connection import Direction, Ending, Link, ProxyConnection, RequestCut, Target
 from kafkacore.testing.proxy_frames import RequestSeen
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 LISTEN_BACKLOG: Final = 128
 REQUESTS_REMEMBERED: Final = 10_000

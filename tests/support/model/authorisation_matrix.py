@@ -48,6 +48,7 @@ from model.authorisation_requests import (
     write_markers,
 )
 
+from kafkacore.access_control import ACLOperation, ResourceType
 from kafkacore.broker.requests.authorization import CLUSTER_NAME
 from kafkacore.protocol.generated.consumer_group_describe import ConsumerGroupDescribeRequest
 from kafkacore.protocol.generated.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -73,7 +74,6 @@ from kafkacore.protocol.generated.list_partition_reassignments import ListPartit
 from kafkacore.protocol.generated.list_transactions import ListTransactionsRequest
 from kafkacore.protocol.generated.metadata import MetadataRequest
 from kafkacore.protocol.generated.unregister_broker import UnregisterBrokerRequest
-from kafkacore.structs import ACLOperation, ResourceType
 
 TOPIC_DENIED, GROUP_DENIED, CLUSTER_DENIED, TRANSACTIONAL_ID_DENIED = 29, 30, 31, 53
 DENIALS: Final = frozenset({TOPIC_DENIED, GROUP_DENIED, CLUSTER_DENIED, TRANSACTIONAL_ID_DENIED})

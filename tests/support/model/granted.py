@@ -7,7 +7,7 @@ from typing import Any
 
 from model.authorisation_matrix import Grant
 
-from kafkacore.structs import ACLOperation, ResourceType
+from kafkacore.access_control import ACLOperation, ResourceType
 
 #: Operations that imply another one, by the implied operation.
 IMPLIED_BY = {

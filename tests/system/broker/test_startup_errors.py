@@ -63,7 +63,7 @@ def test_file_in_the_place_of_the_folder_is_named(tmp_path: Path) -> None:
         (errno.EROFS, "Read-only file system: choose another folder (--data-dir)"),
         (errno.ENOENT, "No such file or directory: choose another folder (--data-dir)"),
         (errno.EMFILE, "ulimit -n"),
-        (errno.EIO, "Input/output error"),
+        (errno.EIO, os.strerror(errno.EIO)),
     ],
 )
 def test_folder_that_refuses_is_named_with_the_reason(tmp_path: Path, number: int, words: str) -> None:

@@ -41,11 +41,11 @@ from model.broker_in_hand import frame_of
 from peers.authorised_sides import Side, asked_until, our_side, their_side
 from peers.secure_kafka import SecureKafka
 
+from kafkacore.access_control import ACLOperation, ResourceType
 from kafkacore.broker.handlers.registry import HANDLERS
 from kafkacore.broker.requests.authorization import SUPPORTED_OPERATIONS
 from kafkacore.errors import UnsupportedVersionError
 from kafkacore.protocol.generated.metadata import MetadataRequest
-from kafkacore.structs import ACLOperation, ResourceType
 
 SERVED = {h.request_class.NAME.removesuffix("Request") for h in HANDLERS}
 ASKED = [question for question in QUESTIONS if question.api in SERVED]

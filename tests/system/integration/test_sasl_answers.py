@@ -13,6 +13,7 @@ from model.raw_line import Line
 from peers.secure_kafka import SecureKafka
 from peers.secure_listeners import PASSWORDS, SESSION_LIFETIMES_MS
 
+from kafkacore.access_control import ScramMechanism
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.errors import (
     IllegalSaslStateError,
@@ -28,7 +29,6 @@ from kafkacore.security import Secret
 from kafkacore.security.client_authenticator import SaslClientAuthenticator
 from kafkacore.security.sasl import SaslConfig, SaslMechanism, register_sasl_mechanism
 from kafkacore.security.sasl.scram_keys import HASH_NAMES, random_text, salted_password
-from kafkacore.structs import ScramMechanism
 
 MECHANISMS = ["PLAIN", *sorted(HASH_NAMES)]
 

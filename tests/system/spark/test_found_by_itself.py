@@ -14,7 +14,7 @@ from eventually import BUDGET_S
 from kafkacore.spark.source import KafkaCoreDataSource
 
 #: Maximum number of modules that the import may load in addition to those of Spark's own lookup.
-MOST_MODULES = 6
+MOST_MODULES = 7
 
 IMPORTING = """
 import json, sys

@@ -54,6 +54,15 @@ def test_wrong_configuration_leaves_no_folder_behind(tmp_path: Path, monkeypatch
     assert list(tmp_path.iterdir()) == []
 
 
+def test_broker_ignores_modules_in_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "json.py").write_text("raise ImportError('not the module of the standard library')\n")
+    monkeypatch.chdir(tmp_path)
+    with EmbeddedBroker() as broker:
+        assert broker.is_running
+
+
 def test_fixture_gives_all_tests_of_a_session_one_broker(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """

@@ -37,12 +37,12 @@ from model.broker_in_hand import BrokerInHand, broker_in_hand, frame_of
 from model.broker_state import state_about, state_of
 from model.granted import Granted
 
+from kafkacore.access_control import ACLOperation, ResourceType
 from kafkacore.broker.handlers import _produce_append
 from kafkacore.broker.handlers.registry import HANDLERS
 from kafkacore.broker.requests import authorization
 from kafkacore.protocol import decode_response
 from kafkacore.protocol.generated.init_producer_id import InitProducerIdRequest
-from kafkacore.structs import ACLOperation, ResourceType
 
 SERVED = {h.request_class.NAME.removesuffix("Request"): h for h in HANDLERS}
 ASKED = [each for each in (*QUESTIONS, *QUESTIONS_ABOUT_TRANSACTIONS) if each.api in SERVED]

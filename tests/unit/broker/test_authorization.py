@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from model.broker_harness import BrokerHarness
 
+from kafkacore.access_control import ACLOperation, ResourceType
 from kafkacore.broker.handlers.services import Request, RequestContext
 from kafkacore.broker.requests.authorization import (
     CLUSTER_NAME,
@@ -28,7 +29,6 @@ from kafkacore.errors import (
     TransactionalIdAuthorizationFailedError,
 )
 from kafkacore.security.principal import KafkaPrincipal
-from kafkacore.structs import ACLOperation, ResourceType
 
 ALICE = RequestContext("1", 0, "127.0.0.1", principal=KafkaPrincipal.user("alice"))
 REQUEST = Request(ALICE, 3, 9, 1, "client", None, None, None)

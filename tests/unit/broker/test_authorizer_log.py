@@ -10,6 +10,7 @@ import pytest
 from model.broker_in_hand import BrokerInHand, broker_in_hand
 from model.granted import Granted
 
+from kafkacore.access_control import ACLOperation, ACLPermissionType, ACLResourcePatternType, ResourceType
 from kafkacore.broker.config.config_keys import STANDARD_AUTHORIZER
 from kafkacore.broker.handlers.services import Request, RequestContext
 from kafkacore.broker.requests.authorizer_log import MAX_LINES, WINDOW_MS, AuthorizerLog
@@ -19,7 +20,6 @@ from kafkacore.protocol.generated.describe_cluster import DescribeClusterRequest
 from kafkacore.protocol.generated.list_groups import ListGroupsRequest
 from kafkacore.protocol.generated.metadata import MetadataRequest
 from kafkacore.security.principal import KafkaPrincipal
-from kafkacore.structs import ACLOperation, ACLPermissionType, ACLResourcePatternType, ResourceType
 from kafkacore.testing import VirtualClock
 
 LOGGER = "kafkacore.broker.authorizer"

@@ -9,6 +9,7 @@ from contextlib import suppress
 import pytest
 from security.credentials import calls_of
 
+from kafkacore.access_control import ScramMechanism
 from kafkacore.broker.listeners.user_credentials import UserCredentials
 from kafkacore.broker.metadata.scram_users import Deletion, ScramUsers, Upsertion
 from kafkacore.errors import SaslAuthenticationFailedError
@@ -18,7 +19,6 @@ from kafkacore.security.sasl.plain import PlainServer
 from kafkacore.security.sasl.scram import ScramServer
 from kafkacore.security.sasl.scram_keys import credential, derived_salt
 from kafkacore.security.server_mechanism import SaslServerMechanism, ScramCredential
-from kafkacore.structs import ScramMechanism
 
 MECHANISM = "SCRAM-SHA-256"
 

@@ -184,7 +184,7 @@ class _SparkBench:
         if jars := self._options.jars():
             configs["spark.jars"] = ",".join(jars)
         setting = json.dumps({"configs": configs | self._options.configs, "folder": folder})
-        command = [sys.executable, "-m", DRIVER, setting]
+        command = [sys.executable, "-P", "-m", DRIVER, setting]
         worker = Worker[Answer](command, self._options.run_limit_s, self.cluster.check_alive)
         stack.enter_context(worker)
         worker.answer()

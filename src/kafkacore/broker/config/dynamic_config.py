@@ -5,7 +5,6 @@ The settings are stored in the data folder. The rules are those of Kafka's ``Dyn
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from enum import IntEnum
@@ -26,11 +25,12 @@ from kafkacore.errors import (
     KafkaConfigurationError,
     KafkaStorageError,
 )
+from kafkacore.logs import logger_of
 from kafkacore.security import Secret
 from kafkacore.settings import table
 from kafkacore.structs import printable
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 FILE_NAME = "dynamic-configs.json"
 _VERSION = 1

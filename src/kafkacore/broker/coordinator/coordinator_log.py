@@ -12,7 +12,6 @@ for the high watermark instead.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Generic
 from uuid import UUID
@@ -48,6 +47,7 @@ from kafkacore.errors import (
     UnknownError,
     UnknownTopicOrPartitionError,
 )
+from kafkacore.logs import logger_of
 from kafkacore.record import RecordBatchBuilder
 from kafkacore.record._layout import BATCH_OVERHEAD, MAX_FIELDS_OVERHEAD
 from kafkacore.structs import TopicPartition, partition_name
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from kafkacore.broker.topics.topic_catalog import TopicCatalog
     from kafkacore.clock import Clock
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 #: Maps the error of an append to the error of the response (``CoordinatorOperationExceptionHelper``).
 _CLIENT_ERRORS = {

@@ -5,7 +5,6 @@ The thread shares no state with other threads. The behaviour is that of Kafka's 
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -13,13 +12,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafkacore.broker.coordinator.interfaces import LoadedT, Replay
 from kafkacore.errors import KafkaError, OffsetOutOfRangeError
+from kafkacore.logs import logger_of
 from kafkacore.record import read_batches
 from kafkacore.structs import TopicPartition, partition_name
 
 if TYPE_CHECKING:
     from kafkacore.broker.log import UnifiedLog
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 
 class LoadCancelled(Exception):

@@ -5,20 +5,20 @@ An append is safe when the high watermark has passed its records.
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafkacore.broker.coordinator.interfaces import OnSafe
 from kafkacore.broker.purgatory.delayed_operation import DelayedOperation, DelayedOperationPurgatory
 from kafkacore.errors import CoordinatorNotAvailableError, NotCoordinatorError
+from kafkacore.logs import logger_of
 
 if TYPE_CHECKING:
     from kafkacore.broker.log import UnifiedLog
     from kafkacore.clock import Clock
     from kafkacore.structs import TopicPartition
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 
 class _Waiting(NamedTuple):

@@ -6,12 +6,13 @@ again.
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from collections.abc import Callable
 from typing import TypeVar
 
-logger = logging.getLogger(__name__)
+from kafkacore.logs import logger_of
+
+logger = logger_of(__name__)
 
 ResultT = TypeVar("ResultT")
 

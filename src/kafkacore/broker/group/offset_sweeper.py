@@ -6,7 +6,6 @@ behaviour is that of Kafka's ``GroupCoordinatorShard.cleanupGroupMetadata`` and 
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from uuid import UUID
 from kafkacore.broker.coordinator.interfaces import CoordinatorRecord
 from kafkacore.broker.purgatory.timer import Timer, TimerTask
 from kafkacore.broker.topics.internal_topics import OFFSETS_TOPIC
+from kafkacore.logs import logger_of
 from kafkacore.protocol import ZERO_UUID
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kafkacore.clock import Clock
     from kafkacore.structs import TopicPartition
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 #: Number of groups to handle in one iteration of the network thread.
 GROUPS_PER_TURN = 50

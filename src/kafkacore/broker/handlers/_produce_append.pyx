@@ -28,7 +28,8 @@ from kafkacore.errors import (
 )
 from kafkacore.record import read_batch_headers
 from kafkacore.record.compression import CODECS as _CODECS
-from kafkacore.structs import ACLOperation, ResourceType, TopicPartition, partition_name
+from kafkacore.access_control import ACLOperation, ResourceType
+from kafkacore.structs import TopicPartition, partition_name
 
 cdef enum:
     ACKS_ALL = -1

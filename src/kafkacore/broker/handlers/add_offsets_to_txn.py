@@ -6,6 +6,7 @@ partition (KIP-890).
 
 from __future__ import annotations
 
+from kafkacore.access_control import ACLOperation, ResourceType
 from kafkacore.broker.handlers.services import (
     ANSWERED_LATER,
     AnsweredLater,
@@ -21,7 +22,7 @@ from kafkacore.errors import (
     TransactionalIdAuthorizationFailedError,
 )
 from kafkacore.protocol.generated.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
-from kafkacore.structs import ACLOperation, ResourceType, TopicPartition
+from kafkacore.structs import TopicPartition
 
 #: First AddOffsetsToTxn version whose clients know the error PRODUCER_FENCED.
 FIRST_VERSION_WITH_FENCED = 2

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from kafkacore.access_control import ACLOperation, ResourceType
 from kafkacore.broker.handlers.services import (
     ANSWERED_LATER,
     AnsweredLater,
@@ -30,7 +31,7 @@ from kafkacore.protocol.generated.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
 )
-from kafkacore.structs import ACLOperation, ResourceType, TopicPartition
+from kafkacore.structs import TopicPartition
 
 FIRST_VERSION_OF_BROKERS = 4
 #: First version whose clients understand PRODUCER_FENCED.

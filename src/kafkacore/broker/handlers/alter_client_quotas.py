@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kafkacore.access_control import ACLOperation
 from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.handlers.services import (
     ANSWERED_LATER,
@@ -23,7 +24,6 @@ from kafkacore.protocol.generated.alter_client_quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasResponse,
 )
-from kafkacore.structs import ACLOperation
 
 
 def handle(

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
+from kafkacore.access_control import ACLOperation
 from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.handlers.services import (
     ANSWERED_LATER,
@@ -24,7 +25,6 @@ from kafkacore.broker.topics.config_changes import check_request, replace_config
 from kafkacore.errors import InvalidRequestError
 from kafkacore.protocol.generated.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from kafkacore.protocol.generated.metadata_records import ConfigRecord
-from kafkacore.structs import ACLOperation
 
 #: Function that returns the records of a change to a resource whose configuration is in the metadata log.
 RecordsOfChange: TypeAlias = Callable[[], Sequence[ConfigRecord]]

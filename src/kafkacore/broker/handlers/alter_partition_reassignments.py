@@ -7,6 +7,7 @@ up, or until the reassignment is cancelled. On a single node every partition sta
 
 from __future__ import annotations
 
+from kafkacore.access_control import ACLOperation
 from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.handlers.services import ApiHandler, Request, TopicServices
 from kafkacore.broker.requests.authorization import require_cluster
@@ -20,7 +21,7 @@ from kafkacore.protocol.generated.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
 )
-from kafkacore.structs import ACLOperation, TopicPartition, partition_name
+from kafkacore.structs import TopicPartition, partition_name
 
 _Topic = AlterPartitionReassignmentsResponse.ReassignableTopicResponse
 _Partition = AlterPartitionReassignmentsResponse.ReassignablePartitionResponse

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from kafkacore.access_control import ACLOperation
 from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.handlers.services import ApiHandler, Request, TopicServices
 from kafkacore.broker.requests.authorization import allowed_on_cluster
@@ -22,7 +23,7 @@ from kafkacore.protocol.generated.alter_replica_log_dirs import (
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirsResponse,
 )
-from kafkacore.structs import ACLOperation, TopicPartition, partition_name
+from kafkacore.structs import TopicPartition, partition_name
 
 _Topic = AlterReplicaLogDirsResponse.AlterReplicaLogDirTopicResult
 _Partition = AlterReplicaLogDirsResponse.AlterReplicaLogDirPartitionResult

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kafkacore.access_control import ACLOperation
 from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.handlers.services import (
     ANSWERED_LATER,
@@ -22,7 +23,6 @@ from kafkacore.protocol.generated.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
 )
-from kafkacore.structs import ACLOperation
 
 _Result = AlterUserScramCredentialsResponse.AlterUserScramCredentialsResult
 

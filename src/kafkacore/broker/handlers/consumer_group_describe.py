@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from uuid import UUID
 
+from kafkacore.access_control import ACLOperation, ResourceType
 from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.group.consumer.consumer_group import ConsumerGroup
 from kafkacore.broker.group.consumer.consumer_member import ConsumerGroupMember
@@ -32,7 +33,6 @@ from kafkacore.protocol.generated.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
 )
-from kafkacore.structs import ACLOperation, ResourceType
 
 CLASSIC_MEMBER = 0
 CONSUMER_MEMBER = 1

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from kafkacore.access_control import ACLOperation, ResourceType
 from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.group.consumer._heartbeat import ConsumerHeartbeat, encode_heartbeat, read_heartbeat
 from kafkacore.broker.group.consumer._steady import SteadyAnswer
@@ -24,7 +25,6 @@ from kafkacore.protocol.generated.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
-from kafkacore.structs import ACLOperation, ResourceType
 
 _Assignment = ConsumerGroupHeartbeatResponse.Assignment
 _Partitions = ConsumerGroupHeartbeatResponse.TopicPartitions

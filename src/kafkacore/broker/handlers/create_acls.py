@@ -6,6 +6,7 @@ existing entry succeeds.
 
 from __future__ import annotations
 
+from kafkacore.access_control import ACLOperation
 from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.handlers.services import (
     ANSWERED_LATER,
@@ -18,7 +19,6 @@ from kafkacore.broker.metadata.acls import Acl, checked_acl
 from kafkacore.broker.requests.authorization import require_acls
 from kafkacore.errors import BrokerResponseError
 from kafkacore.protocol.generated.create_acls import CreateAclsRequest, CreateAclsResponse
-from kafkacore.structs import ACLOperation
 
 _Result = CreateAclsResponse.AclCreationResult
 

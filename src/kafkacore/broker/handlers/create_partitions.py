@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 
+from kafkacore.access_control import ACLOperation, ResourceType
 from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.handlers.services import (
     ANSWERED_LATER,
@@ -25,7 +26,7 @@ from kafkacore.errors import (
     TopicAuthorizationFailedError,
 )
 from kafkacore.protocol.generated.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
-from kafkacore.structs import ACLOperation, ResourceType, TopicPartition
+from kafkacore.structs import TopicPartition
 
 #: First version in which a client over its ``controller_mutation_rate`` gets an error (KIP-599).
 FIRST_STRICT_VERSION = 3

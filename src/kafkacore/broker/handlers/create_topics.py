@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from uuid import UUID
 
+from kafkacore.access_control import ACLOperation, ResourceType
 from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.handlers.services import (
     ANSWERED_LATER,
@@ -33,7 +34,6 @@ from kafkacore.errors import (
 )
 from kafkacore.protocol import ZERO_UUID
 from kafkacore.protocol.generated.create_topics import CreateTopicsRequest, CreateTopicsResponse
-from kafkacore.structs import ACLOperation, ResourceType
 
 USE_DEFAULT = -1
 #: Maximum number of partitions of all topics in a request, as in Kafka's controller.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kafkacore.access_control import ACLOperation
 from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.handlers.services import (
     ANSWERED_LATER,
@@ -20,7 +21,6 @@ from kafkacore.broker.metadata.records import MetadataRecord
 from kafkacore.broker.requests.authorization import require_acls
 from kafkacore.errors import BrokerResponseError
 from kafkacore.protocol.generated.delete_acls import DeleteAclsRequest, DeleteAclsResponse
-from kafkacore.structs import ACLOperation
 
 _Result = DeleteAclsResponse.DeleteAclsFilterResult
 

@@ -5,6 +5,7 @@ Versions 0 to 2. The response is sent when the deletion is on disk.
 
 from __future__ import annotations
 
+from kafkacore.access_control import ACLOperation, ResourceType
 from kafkacore.broker.handlers.services import (
     ANSWERED_LATER,
     AnsweredLater,
@@ -15,7 +16,6 @@ from kafkacore.broker.handlers.services import (
 from kafkacore.broker.requests.authorization import allowed_names
 from kafkacore.errors import GroupAuthorizationFailedError
 from kafkacore.protocol.generated.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
-from kafkacore.structs import ACLOperation, ResourceType
 
 _Result = DeleteGroupsResponse.DeletableGroupResult
 

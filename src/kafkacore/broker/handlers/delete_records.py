@@ -6,6 +6,7 @@ are deleted later.
 
 from __future__ import annotations
 
+from kafkacore.access_control import ACLOperation, ResourceType
 from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.handlers.services import AnsweredLater, ApiHandler, Request, TopicServices
 from kafkacore.broker.requests.authorization import require
@@ -17,7 +18,7 @@ from kafkacore.errors import (
     UnknownTopicOrPartitionError,
 )
 from kafkacore.protocol.generated.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
-from kafkacore.structs import ACLOperation, ResourceType, TopicPartition
+from kafkacore.structs import TopicPartition
 
 #: Offset in a request that stands for the high watermark: all records are deleted.
 ALL = -1

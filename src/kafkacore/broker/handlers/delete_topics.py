@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from uuid import UUID
 
+from kafkacore.access_control import ACLOperation, ResourceType
 from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.handlers.services import (
     ANSWERED_LATER,
@@ -26,7 +27,6 @@ from kafkacore.errors import (
 )
 from kafkacore.protocol import ZERO_UUID
 from kafkacore.protocol.generated.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
-from kafkacore.structs import ACLOperation, ResourceType
 
 #: First version whose clients know the error TOPIC_DELETION_DISABLED.
 FIRST_VERSION_WITH_DISABLED = 3

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from itertools import groupby
 
+from kafkacore.access_control import ACLOperation
 from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.handlers.services import ApiHandler, MetadataServices, Request
 from kafkacore.broker.metadata.acls import asked_filter
 from kafkacore.broker.requests.authorization import require_acls
 from kafkacore.errors import BrokerResponseError
 from kafkacore.protocol.generated.describe_acls import DescribeAclsRequest, DescribeAclsResponse
-from kafkacore.structs import ACLOperation
 
 
 def handle(request: Request[DescribeAclsRequest], services: MetadataServices) -> DescribeAclsResponse:

@@ -5,6 +5,7 @@ Versions 0 to 1 (KIP-546, KIP-612). Quotas in the broker's configuration are not
 
 from __future__ import annotations
 
+from kafkacore.access_control import ACLOperation
 from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.handlers.services import ApiHandler, MetadataServices, Request
 from kafkacore.broker.metadata.quota_entities import Match
@@ -14,7 +15,6 @@ from kafkacore.protocol.generated.describe_client_quotas import (
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,
 )
-from kafkacore.structs import ACLOperation
 
 
 def handle(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from kafkacore.access_control import ACLOperation
 from kafkacore.broker.config import topic_names
 from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.handlers.services import AnsweredLater, ApiHandler, ConfigHandlerServices, Request
@@ -28,7 +29,6 @@ from kafkacore.broker.topics.config_entries import (
 )
 from kafkacore.errors import InvalidRequestError, UnknownTopicOrPartitionError
 from kafkacore.protocol.generated.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
-from kafkacore.structs import ACLOperation
 
 _Resource = DescribeConfigsRequest.DescribeConfigsResource
 _Result = DescribeConfigsResponse.DescribeConfigsResult

@@ -6,13 +6,13 @@ on also an error code (KIP-1043). Metadata and assignments of members are return
 
 from __future__ import annotations
 
+from kafkacore.access_control import ACLOperation, ResourceType
 from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.group.classic_group import ClassicGroup, GroupState
 from kafkacore.broker.handlers.services import ApiHandler, GroupServices, Request
 from kafkacore.broker.requests.authorization import authorized_operations, require
 from kafkacore.errors import GroupIdNotFoundError
 from kafkacore.protocol.generated.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
-from kafkacore.structs import ACLOperation, ResourceType
 
 FIRST_VERSION_WITH_AUTHORIZED_OPERATIONS = 3
 FIRST_VERSION_WITH_NOT_FOUND = 6

@@ -5,6 +5,7 @@ Version 0. As in Kafka, every replica answers, not only the leader.
 
 from __future__ import annotations
 
+from kafkacore.access_control import ACLOperation, ResourceType
 from kafkacore.broker.config import topic_names
 from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.handlers.services import AnsweredLater, ApiHandler, Request, TopicServices
@@ -13,7 +14,7 @@ from kafkacore.protocol.generated.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
 )
-from kafkacore.structs import ACLOperation, ResourceType, TopicPartition
+from kafkacore.structs import TopicPartition
 
 _Topic = DescribeProducersResponse.TopicResponse
 _Partition = DescribeProducersResponse.PartitionResponse

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from kafkacore.access_control import ACLOperation
 from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.handlers.services import ApiHandler, QuorumServices, Request
 from kafkacore.broker.requests.authorization import require_cluster
@@ -15,7 +16,6 @@ from kafkacore.broker.topics.cluster_state import ClusterState
 from kafkacore.broker.topics.internal_topics import CLUSTER_METADATA
 from kafkacore.errors import ClusterAuthorizationFailedError, UnknownTopicOrPartitionError
 from kafkacore.protocol.generated.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
-from kafkacore.structs import ACLOperation
 
 _Topic = DescribeQuorumResponse.TopicData
 _Partition = DescribeQuorumResponse.PartitionData

@@ -6,6 +6,7 @@ client may not describe. A partition has no eligible leader replicas, because al
 
 from __future__ import annotations
 
+from kafkacore.access_control import ResourceType
 from kafkacore.broker.handlers.metadata import describe_topic, partition_state, visible_topics
 from kafkacore.broker.handlers.services import ApiHandler, Request, TopicServices
 from kafkacore.broker.requests.authorization import authorized_operations
@@ -14,7 +15,7 @@ from kafkacore.protocol.generated.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
 )
-from kafkacore.structs import ResourceType, TopicPartition
+from kafkacore.structs import TopicPartition
 
 #: Kafka's ``max.request.partition.size.limit``.
 MAX_PARTITIONS = 2000

@@ -5,6 +5,7 @@ Version 0. Topics that the client may not describe are left out, as in Kafka.
 
 from __future__ import annotations
 
+from kafkacore.access_control import ACLOperation, ResourceType
 from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.handlers.services import ApiHandler, Request, TransactionHandlerServices
 from kafkacore.broker.requests.authorization import allowed_names, require
@@ -12,7 +13,6 @@ from kafkacore.protocol.generated.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
 )
-from kafkacore.structs import ACLOperation, ResourceType
 
 _State = DescribeTransactionsResponse.TransactionState
 _Topic = DescribeTransactionsResponse.TopicData

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from kafkacore.access_control import ACLOperation
 from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.handlers.services import ApiHandler, MetadataServices, Request
 from kafkacore.broker.metadata.scram_users import ScramUsers
@@ -16,7 +17,6 @@ from kafkacore.protocol.generated.describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,
     DescribeUserScramCredentialsResponse,
 )
-from kafkacore.structs import ACLOperation
 
 _Result = DescribeUserScramCredentialsResponse.DescribeUserScramCredentialsResult
 

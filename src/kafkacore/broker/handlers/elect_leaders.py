@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from kafkacore.access_control import ACLOperation
 from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.handlers.services import ApiHandler, Request, TopicServices
 from kafkacore.broker.requests.authorization import require_cluster
@@ -21,7 +22,7 @@ from kafkacore.errors import (
     UnknownTopicOrPartitionError,
 )
 from kafkacore.protocol.generated.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
-from kafkacore.structs import ACLOperation, TopicPartition
+from kafkacore.structs import TopicPartition
 
 PREFERRED, UNCLEAN = 0, 1
 FIRST_VERSION_WITH_ERROR = 1

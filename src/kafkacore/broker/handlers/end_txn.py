@@ -6,6 +6,7 @@ version 5 on, the end of a transaction gives the producer a new epoch, which the
 
 from __future__ import annotations
 
+from kafkacore.access_control import ACLOperation, ResourceType
 from kafkacore.broker.handlers.services import (
     ANSWERED_LATER,
     AnsweredLater,
@@ -21,7 +22,6 @@ from kafkacore.errors import (
     TransactionalIdAuthorizationFailedError,
 )
 from kafkacore.protocol.generated.end_txn import EndTxnRequest, EndTxnResponse
-from kafkacore.structs import ACLOperation, ResourceType
 
 #: First version whose clients understand PRODUCER_FENCED.
 FIRST_VERSION_WITH_FENCED = 2

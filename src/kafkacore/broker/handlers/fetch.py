@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kafkacore.access_control import ACLOperation, ResourceType
 from kafkacore.broker.handlers.removed_versions import decode_fetch, encode_fetch
 from kafkacore.broker.handlers.services import (
     ANSWERED_LATER,
@@ -57,7 +58,7 @@ from kafkacore.protocol.generated.fetch import FetchRequest, FetchResponse
 from kafkacore.protocol.message import Records
 from kafkacore.record._legacy_builder import down_convert_some
 from kafkacore.record.compression import CODECS
-from kafkacore.structs import ACLOperation, IsolationLevel, ResourceType
+from kafkacore.structs import IsolationLevel
 
 FIRST_VERSION_WITH_TIMESTAMPS = 2
 FIRST_VERSION_WITH_MAX_BYTES = 3

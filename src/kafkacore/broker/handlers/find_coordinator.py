@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from kafkacore.access_control import ACLOperation, ResourceType
 from kafkacore.broker.coordinator.coordinator_log import CoordinatorLog
 from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.handlers.services import ApiHandler, GroupServices, Request
@@ -21,7 +22,7 @@ from kafkacore.errors import (
     UnsupportedVersionError,
 )
 from kafkacore.protocol.generated.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from kafkacore.structs import ACLOperation, ResourceType, TopicPartition, partition_name
+from kafkacore.structs import TopicPartition, partition_name
 
 FIRST_BATCHED_VERSION = 4
 GROUP, TRANSACTION, SHARE = 0, 1, 2

@@ -5,11 +5,11 @@ Versions 0 to 4.
 
 from __future__ import annotations
 
+from kafkacore.access_control import ACLOperation, ResourceType
 from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.handlers.services import ApiHandler, GroupServices, Request
 from kafkacore.broker.requests.authorization import require
 from kafkacore.protocol.generated.heartbeat import HeartbeatRequest, HeartbeatResponse
-from kafkacore.structs import ACLOperation, ResourceType
 
 
 def handle(request: Request[HeartbeatRequest], services: GroupServices) -> HeartbeatResponse:

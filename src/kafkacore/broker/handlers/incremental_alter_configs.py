@@ -8,6 +8,7 @@ changed only on the first virtual node. ``alter.config.policy`` is not supported
 
 from __future__ import annotations
 
+from kafkacore.access_control import ACLOperation
 from kafkacore.broker.handlers.alter_configs import RecordsOfChange, alter_all
 from kafkacore.broker.handlers.services import AnsweredLater, ApiHandler, ConfigHandlerServices, Request
 from kafkacore.broker.metadata.resource_configs import IN_METADATA_LOG
@@ -23,7 +24,6 @@ from kafkacore.protocol.generated.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from kafkacore.structs import ACLOperation
 
 
 def handle(

@@ -6,6 +6,7 @@ already has a producer ID gets a new producer ID with epoch 0, which KIP-360 all
 
 from __future__ import annotations
 
+from kafkacore.access_control import ACLOperation, ResourceType
 from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.handlers.services import (
     ANSWERED_LATER,
@@ -23,7 +24,6 @@ from kafkacore.errors import (
     ProducerFencedError,
 )
 from kafkacore.protocol.generated.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from kafkacore.structs import ACLOperation, ResourceType
 
 #: First version whose clients understand PRODUCER_FENCED.
 FIRST_VERSION_WITH_FENCED = 4

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from kafkacore.access_control import ACLOperation, ResourceType
 from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.group.joining import Joining
 from kafkacore.broker.group.member import JoinResult, MemberProtocol
@@ -22,7 +23,6 @@ from kafkacore.broker.handlers.services import (
 from kafkacore.broker.requests.authorization import require
 from kafkacore.errors import AuthorizationError
 from kafkacore.protocol.generated.join_group import JoinGroupRequest, JoinGroupResponse
-from kafkacore.structs import ACLOperation, ResourceType
 
 FIRST_VERSION_WITH_REBALANCE_TIMEOUT = 1
 FIRST_VERSION_WITH_ID_REQUIRED = 4

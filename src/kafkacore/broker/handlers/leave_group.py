@@ -6,6 +6,7 @@ their instance ID. The reason for leaving is logged (version 5, KIP-800).
 
 from __future__ import annotations
 
+from kafkacore.access_control import ACLOperation, ResourceType
 from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.group.group_coordinator import Leaving
 from kafkacore.broker.handlers.join_group import reason_of
@@ -18,7 +19,6 @@ from kafkacore.broker.handlers.services import (
 )
 from kafkacore.broker.requests.authorization import require
 from kafkacore.protocol.generated.leave_group import LeaveGroupRequest, LeaveGroupResponse
-from kafkacore.structs import ACLOperation, ResourceType
 
 FIRST_BATCHED_VERSION = 3
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kafkacore.access_control import ACLOperation
 from kafkacore.broker.handlers.services import ApiHandler, ConfigResourceServices, Request
 from kafkacore.broker.requests.authorization import allowed_on_cluster
 from kafkacore.broker.topics.config_changes import ResourceType
@@ -15,7 +16,6 @@ from kafkacore.protocol.generated.list_config_resources import (
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
 )
-from kafkacore.structs import ACLOperation
 
 _Resource = ListConfigResourcesResponse.ConfigResource
 

@@ -6,11 +6,11 @@ describe.
 
 from __future__ import annotations
 
+from kafkacore.access_control import ACLOperation, ResourceType
 from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.handlers.services import ApiHandler, GroupServices, Request
 from kafkacore.broker.requests.authorization import allowed, allowed_on_cluster
 from kafkacore.protocol.generated.list_groups import ListGroupsRequest, ListGroupsResponse
-from kafkacore.structs import ACLOperation, ResourceType
 
 _Group = ListGroupsResponse.ListedGroup
 

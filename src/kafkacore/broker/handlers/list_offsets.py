@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from kafkacore.access_control import ACLOperation, ResourceType
 from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.handlers.removed_versions import decode_list_offsets, encode_list_offsets
 from kafkacore.broker.handlers.services import AnsweredLater, ApiHandler, Request, TopicServices
@@ -19,14 +20,7 @@ from kafkacore.broker.requests.authorization import require
 from kafkacore.broker.requests.long_work import answer_after
 from kafkacore.errors import InvalidRequestError, UnsupportedVersionError
 from kafkacore.protocol.generated.list_offsets import ListOffsetsRequest, ListOffsetsResponse
-from kafkacore.structs import (
-    ACLOperation,
-    IsolationLevel,
-    OffsetSpec,
-    ResourceType,
-    TopicPartition,
-    partition_name,
-)
+from kafkacore.structs import IsolationLevel, OffsetSpec, TopicPartition, partition_name
 
 EARLIEST_PENDING_UPLOAD = -6
 UNKNOWN = -1

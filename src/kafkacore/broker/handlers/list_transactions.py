@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from kafkacore.access_control import ACLOperation, ResourceType
 from kafkacore.broker.config.patterns import matcher_of
 from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.handlers.services import ApiHandler, Request, TransactionHandlerServices
@@ -15,7 +16,6 @@ from kafkacore.broker.requests.authorization import allowed_names
 from kafkacore.broker.transaction.transaction_metadata import TransactionMetadata, TransactionState
 from kafkacore.errors import BrokerResponseError
 from kafkacore.protocol.generated.list_transactions import ListTransactionsRequest, ListTransactionsResponse
-from kafkacore.structs import ACLOperation, ResourceType
 
 STATES: Final = {state.title: state for state in TransactionState}
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from uuid import UUID
 
+from kafkacore.access_control import ACLOperation, ResourceType
 from kafkacore.broker.config import topic_names
 from kafkacore.broker.handlers.services import ApiHandler, CloseConnectionError, Request, TopicServices
 from kafkacore.broker.requests.authorization import (
@@ -29,7 +30,7 @@ from kafkacore.errors import (
 )
 from kafkacore.protocol import ZERO_UUID
 from kafkacore.protocol.generated.metadata import MetadataRequest, MetadataResponse
-from kafkacore.structs import ACLOperation, ResourceType, TopicPartition
+from kafkacore.structs import TopicPartition
 
 _Topic = MetadataResponse.MetadataResponseTopic
 _Partition = MetadataResponse.MetadataResponsePartition

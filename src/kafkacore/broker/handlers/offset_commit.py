@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
+from kafkacore.access_control import ACLOperation, ResourceType
 from kafkacore.broker.group.offset_manager import Committer, OffsetToCommit
 from kafkacore.broker.handlers.services import (
     ANSWERED_LATER,
@@ -27,7 +28,6 @@ from kafkacore.errors import (
     UnknownTopicOrPartitionError,
 )
 from kafkacore.protocol.generated.offset_commit import OffsetCommitRequest, OffsetCommitResponse
-from kafkacore.structs import ACLOperation, ResourceType
 
 FIRST_VERSION_BY_ID = 10
 

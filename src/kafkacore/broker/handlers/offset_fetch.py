@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
+from kafkacore.access_control import ACLOperation, ResourceType
 from kafkacore.broker.group.offset_store import Place, TopicOffsets
 from kafkacore.broker.handlers.services import (
     ANSWERED_LATER,
@@ -32,7 +33,6 @@ from kafkacore.errors import (
 )
 from kafkacore.protocol import ZERO_UUID
 from kafkacore.protocol.generated.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
-from kafkacore.structs import ACLOperation, ResourceType
 
 FIRST_VERSION_WITH_ERROR = 2
 FIRST_VERSION_WITH_GROUPS = 8

@@ -8,12 +8,12 @@ coordinator adds the partition (KIP-890).
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from kafkacore.access_control import ACLOperation, ResourceType
 from kafkacore.broker.handlers._produce_append import ProduceAppend
 from kafkacore.broker.handlers.services import (
     ANSWERED_LATER,
@@ -54,8 +54,9 @@ from kafkacore.errors import (
     UnknownTopicOrPartitionError,
     for_code,
 )
+from kafkacore.logs import logger_of
 from kafkacore.protocol.generated.produce import ProduceRequest
-from kafkacore.structs import ACLOperation, ResourceType, TopicPartition
+from kafkacore.structs import TopicPartition
 
 if TYPE_CHECKING:
     from kafkacore.broker.log import UnifiedLog
@@ -64,7 +65,7 @@ if TYPE_CHECKING:
     Producer = tuple[int, int]
     Unvalidated = tuple[ProducePartition, TopicPartition, UnifiedLog]
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 #: First version whose clients rely on the broker to add partitions to the transaction (KIP-890).
 FIRST_VERSION_THAT_ADDS = 12

@@ -5,6 +5,7 @@ Versions 0 to 5. From version 5 on, a member must send the protocol type and nam
 
 from __future__ import annotations
 
+from kafkacore.access_control import ACLOperation, ResourceType
 from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.group.group_coordinator import Syncing
 from kafkacore.broker.group.member import SyncResult
@@ -18,7 +19,6 @@ from kafkacore.broker.handlers.services import (
 from kafkacore.broker.requests.authorization import require
 from kafkacore.errors import InconsistentGroupProtocolError
 from kafkacore.protocol.generated.sync_group import SyncGroupRequest, SyncGroupResponse
-from kafkacore.structs import ACLOperation, ResourceType
 
 FIRST_VERSION_WITH_PROTOCOL = 5
 

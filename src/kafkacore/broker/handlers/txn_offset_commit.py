@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kafkacore.access_control import ACLOperation, ResourceType
 from kafkacore.broker.coordinator.interfaces import Producer
 from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.group.offset_manager import Committer, OffsetToCommit
@@ -35,7 +36,7 @@ from kafkacore.errors import (
     UnknownTopicOrPartitionError,
 )
 from kafkacore.protocol.generated.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
-from kafkacore.structs import ACLOperation, ResourceType, TopicPartition
+from kafkacore.structs import TopicPartition
 
 #: First version whose clients handle COORDINATOR_LOAD_IN_PROGRESS (KAFKA-7296).
 FIRST_VERSION_WITH_LOADING = 2

@@ -6,12 +6,12 @@ serves no client.
 
 from __future__ import annotations
 
+from kafkacore.access_control import ACLOperation
 from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.handlers.services import ApiHandler, Request, TopicServices
 from kafkacore.broker.requests.authorization import require_cluster
 from kafkacore.errors import BrokerIdNotRegisteredError, BrokerResponseError, InvalidRequestError
 from kafkacore.protocol.generated.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
-from kafkacore.structs import ACLOperation
 
 
 def handle(request: Request[UnregisterBrokerRequest], services: TopicServices) -> UnregisterBrokerResponse:

@@ -6,6 +6,7 @@ supports are in :data:`~kafkacore.broker.config.features.FEATURES`.
 
 from __future__ import annotations
 
+from kafkacore.access_control import ACLOperation
 from kafkacore.broker.config.features import SAFE_DOWNGRADE, UPGRADE
 from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.handlers.services import (
@@ -20,7 +21,6 @@ from kafkacore.broker.metadata.records import MetadataRecord
 from kafkacore.broker.requests.authorization import require_cluster
 from kafkacore.errors import BrokerResponseError
 from kafkacore.protocol.generated.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
-from kafkacore.structs import ACLOperation
 
 LAST_VERSION_WITH_RESULTS = 1
 #: Requests of earlier versions have the field ``allow_downgrade`` instead.

@@ -6,6 +6,7 @@ abort a transaction that has no coordinator (KIP-664).
 
 from __future__ import annotations
 
+from kafkacore.access_control import ACLOperation
 from kafkacore.broker.coordinator.interfaces import EndTransactionMarker
 from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.handlers.services import (
@@ -26,7 +27,7 @@ from kafkacore.errors import (
     NotLeaderForPartitionError,
 )
 from kafkacore.protocol.generated.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
-from kafkacore.structs import ACLOperation, TopicPartition
+from kafkacore.structs import TopicPartition
 
 _Marker = WriteTxnMarkersResponse.WritableTxnMarkerResult
 _Topic = WriteTxnMarkersResponse.WritableTxnMarkerTopicResult

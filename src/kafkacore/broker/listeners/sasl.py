@@ -5,7 +5,6 @@ The rules are those of Kafka's ``SaslChannelBuilder`` and ``JaasContext``.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
@@ -15,6 +14,7 @@ from kafkacore.broker.config.listeners import Listener
 from kafkacore.broker.listeners.user_credentials import RunTimeUsers, UserCredentials
 from kafkacore.clock import Clock
 from kafkacore.errors import KafkaConfigurationError
+from kafkacore.logs import logger_of
 from kafkacore.security import Secret
 from kafkacore.security.jaas import JaasEntry
 from kafkacore.security.sasl.gssapi import GssapiServer
@@ -24,7 +24,7 @@ from kafkacore.security.sasl.server_oauthbearer import HANDLER, OAUTHBEARER, OAu
 from kafkacore.security.server_authenticator import ServerSaslSettings
 from kafkacore.security.server_mechanism import ServerMechanismFactory
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 #: Kafka's login modules by mechanism.
 _MODULES: Final = {

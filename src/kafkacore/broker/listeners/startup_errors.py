@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import logging
 import os
 import pwd
 import stat
@@ -12,9 +11,10 @@ from pathlib import Path
 from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.storage.disk import DISK_FULL, Disk
 from kafkacore.errors import KafkaError
+from kafkacore.logs import logger_of
 from kafkacore.structs import printable
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 _FORBIDDEN = (errno.EACCES, errno.EPERM)
 _NO_PLACE = (errno.EROFS, errno.ENOENT)

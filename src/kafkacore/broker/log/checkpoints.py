@@ -9,16 +9,16 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from uuid import UUID
 
 from kafkacore.broker.storage.disk import Disk
+from kafkacore.logs import logger_of
 from kafkacore.structs import INT32_MAX, INT64_MAX, TopicPartition, printable
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 RECOVERY_POINT_FILE = "recovery-point-offset-checkpoint"
 LOG_START_OFFSET_FILE = "log-start-offset-checkpoint"

@@ -6,7 +6,6 @@ segments up to the end of the mapped part. It leaves out each record whose key h
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -34,9 +33,10 @@ from kafkacore.broker.log.transaction_index import (
 from kafkacore.broker.log.unified_log import UnifiedLog
 from kafkacore.clock import Clock
 from kafkacore.errors import CorruptRecordError, KafkaStorageError
+from kafkacore.logs import logger_of
 from kafkacore.record import RecordBatch, read_batches
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 #: Minimum number of slots of the offset map.
 _MIN_SLOTS = 1024

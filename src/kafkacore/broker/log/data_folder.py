@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
@@ -13,9 +12,10 @@ from kafkacore.broker.log.topics_file import TopicState
 from kafkacore.broker.storage.disk import Disk
 from kafkacore.clock import Clock
 from kafkacore.errors import KafkaConfigurationError
+from kafkacore.logs import logger_of
 from kafkacore.structs import TopicPartition, is_topic_name, printable
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 LOCK_FILE = ".lock"
 DELETE_SUFFIX = "-delete"

@@ -5,7 +5,6 @@ The code follows Kafka's ``LeaderEpochFileCache``.
 
 from __future__ import annotations
 
-import logging
 from bisect import bisect_right
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,10 +12,11 @@ from typing import NamedTuple
 
 from kafkacore.broker.log import checkpoints
 from kafkacore.broker.storage.disk import Disk
+from kafkacore.logs import logger_of
 from kafkacore.record import BatchHeader
 from kafkacore.structs import printable
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 FIRST_EPOCH = 0
 NO_EPOCH = -1

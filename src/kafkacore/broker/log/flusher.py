@@ -6,7 +6,6 @@ group. The logs of a round are synced concurrently, because the file system comm
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Condition, Thread
@@ -14,9 +13,10 @@ from threading import Condition, Thread
 from kafkacore.broker.log.unified_log import UnifiedLog
 from kafkacore.clock import Clock
 from kafkacore.errors import KafkaStorageError
+from kafkacore.logs import logger_of
 from kafkacore.metrics import Sensor
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 #: Number of logs that are synced concurrently. On ext4, syncing 12 logs takes 36 ms sequentially and 2 ms
 #: concurrently. More threads are not faster.

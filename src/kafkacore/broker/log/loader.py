@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from bisect import bisect_right
 from collections.abc import Iterable
 from os.path import splitext
@@ -27,8 +26,9 @@ from kafkacore.broker.log.segment_recovery import recover_segment
 from kafkacore.broker.log.transaction_index import AbortedTransaction
 from kafkacore.broker.log.transaction_recovery import TransactionRecovery
 from kafkacore.errors import CorruptRecordError
+from kafkacore.logs import logger_of
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 #: Suffixes of files that a crash may leave behind and that are not part of the log.
 _LEFTOVERS = (DELETED_SUFFIX, ".tmp")

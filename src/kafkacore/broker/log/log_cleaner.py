@@ -5,7 +5,6 @@ The code follows Kafka's ``LogCleaner`` and ``LogCleanerManager``.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from threading import Condition, Thread
@@ -19,9 +18,10 @@ from kafkacore.broker.log.unified_log import UnifiedLog
 from kafkacore.broker.storage.disk import DISK_FULL
 from kafkacore.clock import Clock
 from kafkacore.errors import CorruptRecordError, KafkaStorageError
+from kafkacore.logs import logger_of
 from kafkacore.structs import TopicPartition
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 CLEANER_OFFSET_FILE = "cleaner-offset-checkpoint"
 

@@ -5,7 +5,6 @@ The code follows Kafka's ``LogManager`` with a single log directory.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -35,10 +34,11 @@ from kafkacore.errors import (
     KafkaStorageError,
     UnknownTopicOrPartitionError,
 )
+from kafkacore.logs import logger_of
 from kafkacore.metrics import Sensor
 from kafkacore.structs import TopicPartition, is_topic_name, partition_name
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 #: Default of Kafka's ``log.retention.check.interval.ms``.
 RETENTION_INTERVAL_MS = 300_000.0

@@ -7,7 +7,6 @@ prevents the cache from closing it.
 from __future__ import annotations
 
 import errno
-import logging
 import resource
 from collections import OrderedDict
 from pathlib import Path
@@ -15,8 +14,9 @@ from threading import RLock
 
 from kafkacore.broker.log._log_file import CLOSED, LogFile
 from kafkacore.broker.storage.disk import Disk
+from kafkacore.logs import logger_of
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 __all__ = ["CLOSED", "MIN_OPEN", "LogFile", "OpenFiles", "descriptor_budget"]
 

@@ -5,7 +5,6 @@ The code follows Kafka's ``ProducerStateManager``.
 
 from __future__ import annotations
 
-import logging
 import struct
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -23,11 +22,12 @@ from kafkacore.broker.log.producer_entries import (
 from kafkacore.broker.log.transaction_index import AbortedTransaction
 from kafkacore.broker.storage.disk import Disk
 from kafkacore.errors import CorruptRecordError
+from kafkacore.logs import logger_of
 from kafkacore.record import BatchHeader, RecordBatch
 from kafkacore.structs import INT32_MAX, INT64_MAX
 from kafkacore.wire import crc32c
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 SNAPSHOT_SUFFIX = ".snapshot"
 MAX_OFFSET = INT64_MAX

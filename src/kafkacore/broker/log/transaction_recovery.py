@@ -6,14 +6,14 @@ of the batches yields the same entries again. They replace damaged entries and r
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Sequence
 
 from kafkacore.broker.log.segment import MAX_OFFSET, TRANSACTION_INDEX_SUFFIX, LogSegment
 from kafkacore.broker.log.transaction_index import AbortedTransaction
 from kafkacore.errors import CorruptRecordError
+from kafkacore.logs import logger_of
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 
 class TransactionRecovery:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -47,10 +46,11 @@ from kafkacore.broker.log.transaction_index import AbortedTransaction
 from kafkacore.broker.storage.disk import DISK_FULL
 from kafkacore.clock import Clock
 from kafkacore.errors import CorruptRecordError, KafkaStorageError, OffsetOutOfRangeError
+from kafkacore.logs import logger_of
 from kafkacore.record import DEFAULT_MAX_DECOMPRESSED_SIZE, first_at_time, read_batches
 from kafkacore.structs import TimestampType, TopicPartition, partition_name
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 _TOO_MANY_FILES = (errno.EMFILE, errno.ENFILE)
 

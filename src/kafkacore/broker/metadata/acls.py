@@ -11,6 +11,7 @@ from enum import IntEnum
 from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
+from kafkacore.access_control import ACLOperation, ACLPermissionType, ACLResourcePatternType, ResourceType
 from kafkacore.broker.requests.authorization import CLUSTER_NAME
 from kafkacore.clock import Clock
 from kafkacore.errors import IllegalArgumentError, InvalidRequestError
@@ -19,7 +20,6 @@ from kafkacore.protocol.generated.metadata_records import (
     RemoveAccessControlEntryRecord,
 )
 from kafkacore.security.principal import KafkaPrincipal
-from kafkacore.structs import ACLOperation, ACLPermissionType, ACLResourcePatternType, ResourceType
 
 #: Wildcard. As the name of a resource, host or user, it matches every resource, host or user.
 WILDCARD: Final = "*"

@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterator
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
+from kafkacore.access_control import ACLOperation, ACLPermissionType, ACLResourcePatternType, ResourceType
 from kafkacore.broker.metadata.acls import WILDCARD, Acl, AclStore
-from kafkacore.structs import ACLOperation, ACLPermissionType, ACLResourcePatternType, ResourceType
 from kafkacore.text import shown
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ result of the earlier changes. A request for a change is answered when the recor
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias, TypeVar
 
@@ -22,6 +21,7 @@ from kafkacore.broker.metadata.scram_users import ScramUsers
 from kafkacore.broker.purgatory.change_queue import Change, ChangeQueue, OnDone
 from kafkacore.clock import Clock
 from kafkacore.errors import InvalidRequestError, KafkaStorageError
+from kafkacore.logs import logger_of
 from kafkacore.protocol.generated.metadata_records import (
     AccessControlEntryRecord,
     ConfigRecord,
@@ -31,7 +31,7 @@ from kafkacore.protocol.generated.metadata_records import (
     UserScramCredentialRecord,
 )
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 T = TypeVar("T")
 

@@ -7,7 +7,6 @@ broker that continues the folder therefore begins with the last epochs of the me
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,11 +23,12 @@ from kafkacore.errors import (
     MalformedMessageError,
     UnsupportedVersionError,
 )
+from kafkacore.logs import logger_of
 from kafkacore.protocol.generated.partition_records import PartitionChangeRecord, PartitionRecord
 from kafkacore.record import read_batches
 from kafkacore.structs import TopicPartition
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 #: Class of each type of record about partitions, with the numbers of Kafka's ``MetadataRecordType``.
 PARTITION_CLASSES: Final[dict[int, type[PartitionRecord | PartitionChangeRecord]]] = {

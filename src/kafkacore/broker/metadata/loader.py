@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-
 from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.metadata.authorizer import StandardAuthorizer
 from kafkacore.broker.metadata.cluster_metadata import ClusterMetadata
@@ -16,9 +14,10 @@ from kafkacore.broker.storage import identity
 from kafkacore.broker.storage.disk import Disk
 from kafkacore.clock import Clock
 from kafkacore.errors import KafkaStorageError
+from kafkacore.logs import logger_of
 from kafkacore.text import shown
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 
 def load_metadata(

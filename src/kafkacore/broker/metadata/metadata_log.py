@@ -7,7 +7,6 @@ write from damage. The file is replaced atomically when most of its records are 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -18,6 +17,7 @@ from kafkacore.broker.storage.disk import Disk
 from kafkacore.broker.storage.identity import KeptMetadata
 from kafkacore.clock import Clock
 from kafkacore.errors import CorruptRecordError, KafkaStorageError, MalformedMessageError
+from kafkacore.logs import logger_of
 from kafkacore.record import RecordBatch, RecordBatchBuilder, read_batches
 from kafkacore.record._layout import (
     BATCH_OVERHEAD,
@@ -28,7 +28,7 @@ from kafkacore.record._layout import (
     MAX_FIELDS_OVERHEAD,
 )
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 FILE_NAME: Final = "cluster-metadata.log"
 #: Maximum number of records in a batch when the log is rewritten.

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 
+from kafkacore.access_control import ScramMechanism
 from kafkacore.errors import (
     BrokerResponseError,
     DuplicateResourceError,
@@ -23,7 +24,6 @@ from kafkacore.protocol.generated.metadata_records import (
 from kafkacore.security.sasl.scram_keys import MIN_ITERATIONS, credential_of_salted
 from kafkacore.security.secret import Secret
 from kafkacore.security.server_mechanism import ScramCredential
-from kafkacore.structs import ScramMechanism
 
 #: Maximum iteration count, as in Kafka. A higher count would make each login slower without making it more
 #: secure.

@@ -190,7 +190,8 @@ class BrokerProcess:
         config = self.config
         port = config.port if self._ready is None else self._ready["port"]
         host = f"[{config.host}]" if ":" in config.host else config.host
-        command = [sys.executable, "-m", "kafkacore.broker", "--stop-on-stdin-eof"]
+        # Without -P, a file in the current folder could replace a module of the standard library.
+        command = [sys.executable, "-P", "-m", "kafkacore.broker", "--stop-on-stdin-eof"]
         command += ["--data-dir", str(self.data_dir), "--listen", f"{host}:{port}", "--flush", config.flush]
         for name, value in self._properties().items():
             if not isinstance(value, Secret):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import resource
 import select
@@ -21,8 +20,9 @@ from kafkacore.broker.process.ready_line import ReadyLine
 from kafkacore.broker.process.server import KafkaBroker
 from kafkacore.broker.storage.disk import replace_file
 from kafkacore.errors import KafkaError
+from kafkacore.logs import handlers_of, logger_of
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 #: Exit statuses of :func:`run_broker`.
 EXIT_CLEAN, EXIT_FAILED = 0, 1
@@ -136,7 +136,7 @@ def run_broker(
 
 def _log_failure(error: KafkaError) -> None:
     sentence = f"cannot start: {error.args[0] if error.args else error}"
-    if logging.getLogger("kafkacore").hasHandlers():
+    if any(True for _ in handlers_of("kafkacore")):
         logger.error("%s", sentence, extra=event("failed"))
     else:
         sys.stderr.write(f"kafkacore broker: {sentence}\n")

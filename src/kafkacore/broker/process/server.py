@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -52,9 +51,10 @@ from kafkacore.broker.topics.cluster_state import ClusterState
 from kafkacore.broker.topics.topic_catalog import TopicCatalog
 from kafkacore.broker.transaction.services import TransactionServices
 from kafkacore.clock import SYSTEM_CLOCK, Clock
+from kafkacore.logs import logger_of
 from kafkacore.network import MemoryPool, Selector
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 JOIN_SECONDS = 30.0
 CALL_SECONDS = 30.0

@@ -7,14 +7,15 @@ requests during that time.
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Generator
 from queue import SimpleQueue
 from typing import Any, TypeAlias, TypeVar
 
-logger = logging.getLogger(__name__)
+from kafkacore.logs import logger_of
+
+logger = logger_of(__name__)
 
 T = TypeVar("T")
 #: Function for the worker thread to run. ``None`` lets the network thread serve other requests first.

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, Protocol
 from uuid import UUID
 
+from kafkacore.access_control import ACLOperation, ResourceType
 from kafkacore.errors import (
     AuthorizationError,
     ClusterAuthorizationFailedError,
@@ -18,7 +19,6 @@ from kafkacore.errors import (
     TopicAuthorizationFailedError,
     TransactionalIdAuthorizationFailedError,
 )
-from kafkacore.structs import ACLOperation, ResourceType
 
 if TYPE_CHECKING:
     from kafkacore.broker.requests._request import Request, RequestContext

@@ -5,12 +5,12 @@ The number of lines is limited, so that a client cannot fill the disk with denia
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Final
 
+from kafkacore.access_control import ACLOperation, ResourceType
 from kafkacore.broker.log_lines import event
 from kafkacore.clock import Clock
-from kafkacore.structs import ACLOperation, ResourceType
+from kafkacore.logs import logger_of
 from kafkacore.text import MAX_SHOWN, shown
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kafkacore.broker.requests.authorization import Authorizer
 
 #: A separate logger, so that denials can be logged elsewhere or disabled.
-logger = logging.getLogger("kafkacore.broker.authorizer")
+logger = logger_of("kafkacore.broker.authorizer")
 
 #: Maximum number of lines in each window of ``WINDOW_MS`` milliseconds. Within a window, each denial is
 #: logged once, and repetitions are only counted.

@@ -7,7 +7,6 @@ such request, and ``queued.max.request.bytes`` limits the total size of all thes
 
 from __future__ import annotations
 
-import logging
 from typing import Protocol, TypeVar
 
 from kafkacore.broker.purgatory.change_queue import Change, ChangeQueue
@@ -19,8 +18,9 @@ from kafkacore.broker.requests._request import (
     CloseConnectionError,
     Request,
 )
+from kafkacore.logs import logger_of
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 
 RequestT = TypeVar("RequestT")

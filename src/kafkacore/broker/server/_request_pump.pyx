@@ -7,14 +7,14 @@ cimport cython
 
 from kafkacore.broker.requests._request cimport Request, RequestContext
 
-import logging
 from collections import deque
 
 from kafkacore.broker.requests._request import HANG_UP, CloseConnectionError
 from kafkacore.errors import KafkaProtocolError
+from kafkacore.logs import logger_of
 from kafkacore.network import NetworkSend
 
-logger = logging.getLogger("kafkacore.broker.server.socket_server")
+logger = logger_of("kafkacore.broker.server.socket_server")
 
 
 @cython.final

@@ -11,7 +11,6 @@ disconnect during a long poll is noticed.
 from __future__ import annotations
 
 import errno
-import logging
 import socket
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -30,6 +29,7 @@ from kafkacore.broker.server._request_pump import Connection, RequestPump
 from kafkacore.broker.server.node_listeners import OpenListener, close_listeners
 from kafkacore.clock import Clock
 from kafkacore.errors import AuthenticationFailedError, InvalidReceiveError, KafkaProtocolError
+from kafkacore.logs import logger_of
 from kafkacore.metrics import Authentications, Sensor
 from kafkacore.network import ChannelState, Selector
 from kafkacore.network.other_protocols import spoken_protocol
@@ -38,7 +38,7 @@ from kafkacore.protocol import ApiKey
 if TYPE_CHECKING:
     from kafkacore.broker.server.kafka_apis import KafkaApis
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 T = TypeVar("T")
 
 #: Errors of a file from which records are sent: the file is shorter than expected, or cannot be read.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import logging
 import re
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
@@ -14,8 +13,9 @@ from typing import Final
 
 from kafkacore.broker.status.http_status import Collector, as_json
 from kafkacore.broker.status.prometheus_text import CONTENT_TYPE, prometheus_text
+from kafkacore.logs import logger_of
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 PAGE: Final = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
 #: Accepted values of the header ``Host``. Every port is accepted, because a user may forward another port.

@@ -10,7 +10,6 @@ page.
 from __future__ import annotations
 
 import json
-import logging
 import selectors
 import socket
 import threading
@@ -20,8 +19,9 @@ from typing import Final, Protocol
 from kafkacore.broker.listeners.startup_errors import cannot_listen
 from kafkacore.broker.status.snapshot import Snapshot
 from kafkacore.clock import Clock
+from kafkacore.logs import logger_of
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 HOST: Final = "127.0.0.1"
 #: Maximum number of connections. A further connection replaces the oldest connection.

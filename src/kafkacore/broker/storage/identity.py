@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import logging
 import re
 import secrets
 from pathlib import Path
@@ -11,8 +10,9 @@ from pathlib import Path
 from kafkacore.broker.storage.disk import Disk
 from kafkacore.clock import Clock
 from kafkacore.errors import KafkaConfigurationError
+from kafkacore.logs import logger_of
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 FILE_NAME = "meta.properties"
 #: Property that is set if the data folder contains cluster metadata. Apache Kafka ignores the property.

@@ -12,9 +12,10 @@ from typing import Final
 
 from kafkacore.broker.topics.config_changes import Change, Operation
 from kafkacore.errors import InvalidConfigurationError, InvalidRequestError
+from kafkacore.logs import logger_of
 from kafkacore.structs import printable
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 #: Kafka's name of the root logger. Here it stands for the logger ``kafkacore``, whose level applies to all
 #: loggers without a level of their own.

@@ -6,7 +6,6 @@ that of Kafka's ``MetadataCache`` and ``Partition``.
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
@@ -20,13 +19,14 @@ from kafkacore.errors import (
     NotLeaderForPartitionError,
     UnknownLeaderEpochError,
 )
+from kafkacore.logs import logger_of
 from kafkacore.structs import TopicPartition, partition_name
 
 if TYPE_CHECKING:
     from kafkacore.broker.log import UnifiedLog
     from kafkacore.broker.topics.topic_catalog import TopicCatalog
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 #: Value in a request from a client that does not know the leader epoch.
 NO_EPOCH = -1

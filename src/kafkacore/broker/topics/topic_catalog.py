@@ -5,7 +5,6 @@ The behaviour is that of Kafka's ``ReplicationControlManager`` and ``Topic``.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -33,13 +32,14 @@ from kafkacore.errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
+from kafkacore.logs import logger_of
 from kafkacore.structs import TopicPartition, partition_name
 
 if TYPE_CHECKING:
     from kafkacore.broker.log import LogManager, TopicState, UnifiedLog
     from kafkacore.broker.storage.disk import DiskSpace
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 #: Maximum number of partitions of a topic that is created on the network thread. Creating this number takes a
 #: few milliseconds.

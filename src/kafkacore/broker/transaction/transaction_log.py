@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from kafkacore.broker.topics.internal_topics import TRANSACTIONS_TOPIC, transact
 from kafkacore.broker.transaction.coordinator_state import TransactionCoordinatorState
 from kafkacore.broker.transaction.records import transaction_record, transaction_tombstone
 from kafkacore.broker.transaction.transaction_metadata import TransactionMetadata
+from kafkacore.logs import logger_of
 from kafkacore.record import Compression
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kafkacore.broker.topics.topic_catalog import TopicCatalog
     from kafkacore.clock import Clock
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 #: Maximum size in bytes of the keys in a batch of tombstones. The limit keeps a batch far below
 #: ``max.message.bytes``.

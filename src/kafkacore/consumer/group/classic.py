@@ -7,7 +7,6 @@ wakeup, an error, or a poll with no time left therefore loses no progress. This 
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Callable
 from typing import Any
@@ -47,12 +46,13 @@ from kafkacore.errors import (
     UnknownMemberIdError,
     for_code,
 )
+from kafkacore.logs import logger_of
 from kafkacore.protocol import Request
 from kafkacore.protocol.generated.heartbeat import HeartbeatResponse
 from kafkacore.protocol.generated.leave_group import LeaveGroupResponse
 from kafkacore.structs import ConsumerGroupMetadata, Node
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 _STATES = {
     MemberState.UNJOINED: structs.MemberState.UNJOINED,

@@ -5,14 +5,14 @@ This is part of ``onJoinPrepare`` of Kafka's ``ConsumerCoordinator``.
 
 from __future__ import annotations
 
-import logging
 import math
 
 from kafkacore.consumer._request_future import RequestFuture
 from kafkacore.consumer.group.membership import GroupCommits
 from kafkacore.errors import StaleMemberEpochError
+from kafkacore.logs import logger_of
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 
 class CommitBeforeRevoke:

@@ -5,7 +5,6 @@ This is the fetching part of Kafka's ``ConsumerCoordinator``.
 
 from __future__ import annotations
 
-import logging
 from functools import partial
 from typing import NamedTuple
 
@@ -24,9 +23,10 @@ from kafkacore.consumer.group.offset_requests import (
 from kafkacore.consumer.subscription_state import FetchPosition
 from kafkacore.consumer.timer import Timer
 from kafkacore.errors import KafkaError
+from kafkacore.logs import logger_of
 from kafkacore.structs import OffsetAndMetadata, TopicPartition
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 Committed = dict[TopicPartition, OffsetAndMetadata | None]
 

@@ -9,7 +9,6 @@ heartbeats, which need no GIL. This is Kafka's ``ConsumerMembershipManager`` wit
 
 from __future__ import annotations
 
-import logging
 import math
 from base64 import urlsafe_b64encode
 from collections.abc import Callable
@@ -49,10 +48,11 @@ from kafkacore.errors import (
     MalformedMessageError,
     for_code,
 )
+from kafkacore.logs import logger_of
 from kafkacore.protocol.generated.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from kafkacore.structs import ConsumerGroupMetadata, Node, TopicPartition
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 _State = ConsumerMemberState
 _REBALANCING = (_State.JOINING, _State.RECONCILING, _State.ACKNOWLEDGING)

@@ -9,13 +9,16 @@ import math
 from collections.abc import Callable
 from functools import partial
 from threading import Condition
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from kafkacore.client import ClientResponse, HeartbeatMessage
+from kafkacore.client import ClientResponse
 from kafkacore.clock import Clock
 from kafkacore.consumer.consumer_network_client import ConsumerNetworkClient
 from kafkacore.consumer.group_metrics import GroupMetrics, NoGroupMetrics
 from kafkacore.structs import Node
+
+if TYPE_CHECKING:
+    from kafkacore.client.native_heartbeats import HeartbeatMessage
 
 #: Function that is called with every heartbeat response, or with the error of a failed heartbeat. The type of
 #: the response depends on the request that was passed to :meth:`HeartbeatSender.begin`.

@@ -6,7 +6,6 @@ Kafka's ``AbstractCoordinator`` with its response handlers.
 
 from __future__ import annotations
 
-import logging
 import math
 from typing import TYPE_CHECKING
 
@@ -20,6 +19,7 @@ from kafkacore.consumer.group.lookup import MOVED
 from kafkacore.consumer.group.rebalance import Rebalance
 from kafkacore.consumer.group.requests import join_request, sync_request
 from kafkacore.coordinator.protocol import PROTOCOL_TYPE
+from kafkacore.logs import logger_of
 from kafkacore.protocol.generated.join_group import JoinGroupResponse
 from kafkacore.protocol.generated.sync_group import SyncGroupResponse
 from kafkacore.structs import printable
@@ -27,7 +27,7 @@ from kafkacore.structs import printable
 if TYPE_CHECKING:
     from kafkacore.consumer.group.classic import ClassicMembership
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 #: Retries without a pause before backing off, so that a member that is always rejected does not busy-loop.
 IMMEDIATE_RETRIES = 3

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 
@@ -11,9 +10,10 @@ from kafkacore.consumer.group_metrics import GroupMetrics
 from kafkacore.consumer.listener import call_listener
 from kafkacore.consumer.subscription_state import SubscriptionState
 from kafkacore.errors import WakeupError
+from kafkacore.logs import logger_of
 from kafkacore.structs import TopicPartition, partition_name
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 
 class ListenerCalls:

@@ -6,7 +6,6 @@ Kafka's ``AbstractCoordinator``.
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Callable
 
@@ -25,9 +24,10 @@ from kafkacore.errors import (
     NotCoordinatorError,
     UnsupportedVersionError,
 )
+from kafkacore.logs import logger_of
 from kafkacore.structs import INT32_MAX, Node
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 #: The coordinator has a separate connection, so that its requests do not wait behind a fetch. The connection
 #: has a node id that no broker has: this number minus the broker's id, as in the Java client.

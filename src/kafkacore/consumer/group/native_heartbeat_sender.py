@@ -6,14 +6,17 @@ While the connection is not ready, or cannot carry native heartbeats, heartbeats
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from kafkacore.client import HeartbeatMessage, new_native_heartbeat
+from kafkacore.client import new_native_heartbeat
 from kafkacore.clock import Clock
 from kafkacore.consumer.consumer_network_client import ConsumerNetworkClient
 from kafkacore.consumer.group.heartbeat import InBandHeartbeatSender, OnHeartbeat
 from kafkacore.consumer.group_metrics import GroupMetrics, NoGroupMetrics
 from kafkacore.structs import Node
+
+if TYPE_CHECKING:
+    from kafkacore.client.native_heartbeats import HeartbeatMessage
 
 #: Milliseconds from sending a heartbeat to reading its response, if the application does not poll.
 READ_DELAY_MS = 50.0

@@ -7,7 +7,6 @@ only the coordinator of the membership, not its generation. In Kafka, this is a 
 
 from __future__ import annotations
 
-import logging
 import math
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -23,9 +22,10 @@ from kafkacore.consumer.group.offset_requests import Shown, Topics, commit_error
 from kafkacore.consumer.interceptors import ConsumerInterceptors
 from kafkacore.consumer.timer import Timer
 from kafkacore.errors import KafkaError
+from kafkacore.logs import logger_of
 from kafkacore.structs import OffsetAndMetadata, TopicPartition
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 #: Function that takes the offsets and the error. The error is ``None`` on success.
@@ -314,9 +314,8 @@ class OffsetCommits(GroupRequests):
             self._subscriptions.note_committed(offsets)
             answered.complete(None)
             return
-        logger.log(
-            logging.WARNING if error.retriable else logging.ERROR, "group %r: %s", self._group_id, error
-        )
+        log = logger.warning if error.retriable else logger.error
+        log("group %r: %s", self._group_id, error)
         answered.fail(self._handle_error(error, sent))
 
     def _handle_error(self, error: errors.BrokerResponseError, sent: Generation) -> KafkaError:

@@ -5,7 +5,6 @@ Error codes become exceptions, as in the response handlers of Kafka's ``Consumer
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from uuid import UUID
@@ -14,13 +13,14 @@ from kafkacore import errors
 from kafkacore.client import Cluster
 from kafkacore.consumer.group.generation import Generation
 from kafkacore.errors import BrokerResponseError, KafkaError, for_code
+from kafkacore.logs import logger_of
 from kafkacore.protocol import RequestBuilder
 from kafkacore.protocol.generated.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from kafkacore.protocol.generated.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from kafkacore.protocol.message import ZERO_UUID
 from kafkacore.structs import OffsetAndMetadata, TopicPartition, partition_name
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 #: First version that identifies topics only by id (KIP-848).
 FIRST_VERSION_BY_ID = 10

@@ -7,7 +7,6 @@ applies the assignment, and calls the listener in the right order. This is the r
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple
@@ -39,10 +38,11 @@ from kafkacore.errors import (
     InconsistentGroupProtocolError,
     MalformedMessageError,
 )
+from kafkacore.logs import logger_of
 from kafkacore.protocol.generated.join_group import JoinGroupResponse
 from kafkacore.structs import ConsumerGroupMetadata, TopicPartition, partition_name
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 #: Cooperative assignor whose result is not checked, as in Kafka. This assignor itself considers in which
 #: generation members owned their partitions.

@@ -7,7 +7,6 @@ move keep their positions and continue to return records.
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Callable, Iterable
 from uuid import UUID
@@ -21,9 +20,10 @@ from kafkacore.consumer.group.membership import GroupCommits
 from kafkacore.consumer.group.settings import GroupSettings
 from kafkacore.consumer.group_metrics import GroupMetrics
 from kafkacore.consumer.subscription_state import SubscriptionState
+from kafkacore.logs import logger_of
 from kafkacore.structs import TopicPartition
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 
 class Reconciliation:

@@ -6,7 +6,6 @@ with such a key can also sign with it. This module needs the extra ``[oauth]``.
 
 from __future__ import annotations
 
-import logging
 import threading
 from abc import ABC, abstractmethod
 from collections import OrderedDict
@@ -20,10 +19,11 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
 from kafkacore.clock import Clock
 from kafkacore.errors import KafkaConfigurationError, KafkaError
+from kafkacore.logs import logger_of
 from kafkacore.security.https import HttpsOptions, checked_url, fetch
 from kafkacore.security.sasl.oauth_token import json_object
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 #: Broker property with the URL of the key set.
 JWKS_URL: Final = "sasl.oauthbearer.jwks.endpoint.url"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -10,6 +9,7 @@ from typing import Final, cast
 
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import KafkaConfigurationError, SaslAuthenticationFailedError
+from kafkacore.logs import logger_of
 from kafkacore.security.first_fetch import at_once, current_run
 from kafkacore.security.sasl.mechanism import ClientMechanism, SaslConfig, SaslMechanism
 from kafkacore.security.sasl.oauth_messages import ERROR_ACKNOWLEDGED, build_initial_response
@@ -17,7 +17,7 @@ from kafkacore.security.sasl.oauth_token import OAuthToken, RefreshSchedule
 from kafkacore.security.sasl.token_cache import MAX_WAIT_MS, TokenCache
 from kafkacore.text import shown
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 OAUTHBEARER: Final = "OAUTHBEARER"
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Mapping
 from typing import Final, Protocol
 
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.errors import KafkaConfigurationError, SaslAuthenticationFailedError
+from kafkacore.logs import logger_of
 from kafkacore.security.https import HttpsOptions
 from kafkacore.security.sasl.oauth_messages import ERROR_ACKNOWLEDGED, parse_initial_response
 from kafkacore.security.sasl.token_rules import TokenRefusedError, ValidToken
 from kafkacore.security.sasl.unsecured_tokens import UNSECURED_VALIDATOR, UnsecuredValidator
 from kafkacore.security.server_mechanism import SaslServerMechanism
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 OAUTHBEARER: Final = "OAUTHBEARER"
 HANDLER: Final = "sasl.server.callback.handler.class"

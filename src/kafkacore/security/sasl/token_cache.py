@@ -8,7 +8,6 @@ that time, the connection attempt fails. A later attempt uses the token if it ha
 
 from __future__ import annotations
 
-import logging
 import math
 import threading
 import weakref
@@ -16,9 +15,10 @@ from collections.abc import Callable
 
 from kafkacore.clock import Clock
 from kafkacore.errors import CredentialsUnavailableError
+from kafkacore.logs import logger_of
 from kafkacore.security.sasl.oauth_token import OAuthToken, RefreshSchedule
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 #: Pause after a failed fetch, in milliseconds, as in Java's ``ExpiringCredentialRefreshingLogin``.
 RETRY_MS = 10_000.0

@@ -6,7 +6,6 @@ otherwise by reading the length of each batch.
 
 from __future__ import annotations
 
-import logging
 import re
 import struct
 from bisect import bisect_left
@@ -15,6 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 
 from kafkacore.errors import CorruptRecordError, KafkaConfigurationError
+from kafkacore.logs import logger_of
 from kafkacore.record import BatchHeader, RecordBatch
 from kafkacore.record._layout import BATCH_OVERHEAD
 from kafkacore.record._walk import walk_headers
@@ -26,7 +26,7 @@ from kafkacore.spark.log_files.transactions import TransactionScan
 from kafkacore.spark.reader.options import Bound
 from kafkacore.structs import TopicPartition
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 _INDEX_ENTRY = struct.Struct(">II")
 #: Maximum size of an index. Kafka's limit is 10 MiB. An index has 8 bytes per 4 KiB of its segment, so a 2

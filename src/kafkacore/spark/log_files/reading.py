@@ -6,12 +6,12 @@ call, unless a batch needs separate treatment.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kafkacore.errors import CorruptRecordError
+from kafkacore.logs import logger_of
 from kafkacore.record import ColumnBuilder, RecordBatch
 from kafkacore.record.segment_file import Damage, SegmentFile
 from kafkacore.structs import INT64_MAX
@@ -28,7 +28,7 @@ BATCH_ROWS = 100_000
 MAX_COLUMN_BYTES = 8 << 20
 MAX_OFFSET = INT64_MAX
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 
 @dataclass(frozen=True)

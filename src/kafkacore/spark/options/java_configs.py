@@ -5,16 +5,16 @@ The options have the setting names of Kafka's Java clients. Values are still tex
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Mapping
 
 from kafkacore.errors import KafkaConfigurationError
+from kafkacore.logs import logger_of
 from kafkacore.security.java_names import JAVA_NAMES, security_arguments
 from kafkacore.security.references import refuse_reference
 from kafkacore.settings import SECURITY_PROTOCOLS, Config
 from kafkacore.text import did_you_mean
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 #: Settings of a group member. Spark's sources never join a group, so these settings have no effect, as in
 #: Spark's own sources.

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-import logging
 import re
 from collections.abc import Iterable, Mapping
 
 from kafkacore.errors import KafkaConfigurationError
+from kafkacore.logs import logger_of
 from kafkacore.settings.setting import Setting
 from kafkacore.settings.texts import InvalidTextError, read_boolean, read_choice, read_java_whole, words
 from kafkacore.structs import INT64_MAX
 from kafkacore.text import did_you_mean
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 _DURATION = re.compile(r"\s*(\d{1,15})\s*([a-z]*)\s*")
 _DURATION_MS = {

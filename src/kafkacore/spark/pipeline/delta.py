@@ -8,11 +8,11 @@ driver's memory, one batch at a time. This module needs the extra ``kafkacore[de
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
 
 from kafkacore.errors import KafkaConfigurationError
+from kafkacore.logs import logger_of
 from kafkacore.spark.pipeline.config import DeltaSink
 from kafkacore.spark.pipeline.errors import PipelineError
 from kafkacore.spark.secrets import resolved
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 
 class DeltaWriter:

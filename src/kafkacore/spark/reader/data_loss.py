@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Literal
 
 from kafkacore.errors import KafkaError
+from kafkacore.logs import logger_of
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 #: Subclasses of Spark's error condition ``KAFKA_DATA_LOSS``.
 Reason = Literal[

@@ -6,13 +6,13 @@ Integration Guide"), so that a job migrates by changing the name of the format.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from kafkacore.consumer.config import DEFAULTS as CONSUMER_ARGUMENTS
 from kafkacore.errors import KafkaConfigurationError
+from kafkacore.logs import logger_of
 from kafkacore.settings import SettingType, table
 from kafkacore.spark.options.java_configs import client_configs
 from kafkacore.spark.options.java_regex import compile_java_pattern
@@ -32,7 +32,7 @@ from kafkacore.spark.options.values import (
 from kafkacore.spark.typed.formats import FORMAT_OPTION_NAMES
 from kafkacore.structs import INT32_MAX, INT64_MAX, TopicPartition, partition_name
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 #: Values that stand for the latest and the earliest offset in JSON offsets.
 LATEST_OFFSET, EARLIEST_OFFSET = -1, -2

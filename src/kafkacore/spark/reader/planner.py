@@ -8,13 +8,13 @@ one request for metadata, and then one request to each leader. The built-in sour
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.consumer import KafkaConsumer
 from kafkacore.errors import KafkaConfigurationError, KafkaError, OffsetNotAvailableError
+from kafkacore.logs import logger_of
 from kafkacore.spark.options.client_arguments import consumer_configs
 from kafkacore.spark.options.java_regex import compile_java_pattern
 from kafkacore.spark.reader.data_loss import Reason, report_data_loss
@@ -22,7 +22,7 @@ from kafkacore.spark.reader.offsets import OffsetRange, Offsets
 from kafkacore.spark.reader.options import EARLIEST_OFFSET, LATEST_OFFSET, Bound, SourceOptions, names_of
 from kafkacore.structs import TopicPartition
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 T = TypeVar("T")
 
 #: Kafka's internal topics. Like Spark's own source, this source ignores them in every subscription.

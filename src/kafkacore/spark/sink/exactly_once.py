@@ -8,7 +8,6 @@ this is exactly once and what happens after a crash.
 
 from __future__ import annotations
 
-import logging
 import zlib
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,6 +22,7 @@ from kafkacore.errors import (
     ProducerFencedError,
     UnsupportedVersionError,
 )
+from kafkacore.logs import logger_of
 from kafkacore.producer.prepared_transaction import PreparedTransaction
 from kafkacore.settings import Config
 from kafkacore.spark.sink.columns import SinkColumns
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from kafkacore.producer import KafkaProducer
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 #: Maximum seconds that a failed task or batch waits until its transactions are aborted. A transaction that is
 #: still open then ends when it times out.

@@ -6,7 +6,6 @@ in the meantime.
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -14,8 +13,9 @@ from types import TracebackType
 from typing import Generic, Self, TypeVar
 
 from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.logs import logger_of
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 T = TypeVar("T")
 
 #: Seconds to wait for the thread after it was interrupted. The thread ends at once, except during an

@@ -9,17 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafkacore.access_control import ACLOperation, ACLPermissionType, ACLResourcePatternType, ResourceType
 from kafkacore.broker.handlers.services import RequestContext
 from kafkacore.broker.metadata.acls import Acl, AclFilter, AclStore, checked_acl, checked_filter
 from kafkacore.broker.metadata.authorizer import MAX_CACHED, StandardAuthorizer
 from kafkacore.errors import InvalidRequestError
 from kafkacore.security.principal import KafkaPrincipal
-from kafkacore.structs import (
-    ACLOperation,
-    ACLPermissionType,
-    ACLResourcePatternType,
-    ResourceType,
-)
 from kafkacore.testing import VirtualClock
 
 TOPIC, GROUP = ResourceType.TOPIC, ResourceType.GROUP
