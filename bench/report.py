@@ -389,6 +389,8 @@ def _asyncio_row(row: dict[str, Any], client: str, figures: dict[str, Any]) -> s
     ratio = cpu_s / row["median"]["kafkacore"]["cpu_s_per_million"]
     latencies = [f"{figures[name]:.2f}" if name in figures else "" for name in ("p50_ms", "p99_ms")]
     slow = f"{figures['slow_callbacks']:.0f}" if "slow_callbacks" in figures else ""
+    if slow and not figures["has_priority"]:
+        slow += " (with interruptions by other processes)"
     return (
         f"| {row['work']} | {row['broker']} | {client} | {cpu_s:.2f} | {ratio:.1f} "
         f"| {figures['records_per_s']:,.0f} | {latencies[0]} | {latencies[1]} | {slow} |"

@@ -13,7 +13,8 @@ records of 100 bytes, and acks 1.
 - `paced` sends 1,000 records per second. Its latency is the time from when a record was due until its
   acknowledgement.
 - `debug` sends and reads 100,000 records per second in asyncio's debug mode, 1,000 records by each of the
-  client's cheapest calls, and counts the callbacks of the event loop that take more than 5 ms.
+  client's cheapest calls, and counts the callbacks of the event loop that take more than 5 ms. As root, the
+  client has a real-time priority, so that the broker on the same processors does not interrupt its callbacks.
 - `fastapi` sends a record for each request to a FastAPI application. Its latency is that of the request; 32
   connections send requests.
 - `iterate` reads records one by one.
