@@ -14,6 +14,8 @@ SCALE: Final = float(os.environ.get("KAFKACORE_TEST_BUDGET", "1"))
 #: Seconds until a wait fails; much longer than anything takes on a busy machine.
 BUDGET_S: Final = 60.0 * SCALE
 BUDGET_MS: Final = 1000 * BUDGET_S
+#: Session timeout of members that stay in their group for a whole test. A broker accepts at most 30 minutes.
+LONG_SESSION_MS: Final = int(min(10 * BUDGET_MS, 1_800_000))
 
 
 class Child(Protocol):

@@ -145,8 +145,9 @@ class GroupEvents:
         member = self.chance.choice(able)
         if not member.may_be_killed:
             # A client that closes before its first JoinGroup is answered does not know the member id to leave
-            # with. The group then waits for the second JoinGroup until the session expires.
-            member.await_event(_is_assigned)
+            # with. The group then waits for the second JoinGroup until the session expires. A cooperative
+            # member of librdkafka that has had no partition sends no LeaveGroup (confluent-kafka 2.16.1).
+            member.await_event(_has_partitions)
         self.group.leave(member)
         return "leave"
 
@@ -196,8 +197,8 @@ class GroupEvents:
             self.wanted = "consumer" if self.wanted == "classic" else "classic"
 
 
-def _is_assigned(event: Event) -> bool:
-    return event.kind == "assigned"
+def _has_partitions(event: Event) -> bool:
+    return event.kind == "assigned" and bool(event.what["owned"])
 
 
 def _has_records(event: Event) -> bool:

@@ -29,8 +29,9 @@ from kafkacore.protocol.generated.list_groups import ListGroupsRequest
 SUPPORT = Path(__file__).resolve().parents[1]
 #: First version of ListGroups whose response has the types of groups.
 LIST_GROUPS_WITH_TYPES = 5
-#: Longer than a test, so that no session expires on a slow machine.
-SESSION_TIMEOUT_MS = int(2 * BUDGET_MS)
+#: No session expires on a slow machine. librdkafka refuses a session that is longer than its
+#: max.poll.interval.ms, whose default is 5 minutes.
+SESSION_TIMEOUT_MS = min(int(2 * BUDGET_MS), 300_000)
 #: Session timeout of members that may be killed, which keep their partitions for this long. On a slow machine
 #: it may expire while the member is alive; the member then loses its partitions, which the history allows.
 SHORT_SESSION_MS = 3_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import threading
@@ -61,6 +62,18 @@ def test_damaged_state_beside_the_logs_stops_the_start(tmp_path: Path) -> None:
     assert open_files() <= files
 
 
+def test_program_without_log_handlers_is_told_why_its_broker_does_not_start(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.root, "handlers", [])
+    monkeypatch.setattr(logging.getLogger("kafkacore"), "handlers", [logging.NullHandler()])
+    (tmp_path / "producer-ids.json").write_text("{")
+    assert run_broker(config(tmp_path)) == EXIT_FAILED
+    said = capfd.readouterr().err
+    assert said.startswith("kafkacore broker: cannot start: ")
+    assert str(tmp_path / "producer-ids.json") in said
+
+
 def test_run_broker_stops_when_asked_and_puts_the_signal_handlers_back(tmp_path: Path) -> None:
     files = open_files()
     ports: list[int] = []
@@ -85,27 +98,20 @@ def test_failure_of_the_network_thread_is_the_end_of_the_broker(
     assert '"event": "ready"' in capsys.readouterr().out
 
 
-def change_property(broker: KafkaBroker, name: str, value: str) -> None:
-    """Change a property of all brokers through a connection."""
-    with config_requests(broker.bootstrap_servers) as requests:
-        assert requests.change([Change(BROKER, "", name, value)]) == [None]
-
-
 def test_what_is_changed_while_it_runs_is_obeyed_and_outlives_it(tmp_path: Path) -> None:
-    with KafkaBroker(config(tmp_path)) as broker:
-        change_property(broker, "message.max.bytes", "2000")
-        change_property(broker, "max.connections", "2")
-        kept = [socket.create_connection(("127.0.0.1", broker.port)) for _ in range(2)]
-        with socket.create_connection(("127.0.0.1", broker.port), timeout=BUDGET_S) as refused:
+    changed = {"message.max.bytes": "2000", "max.connections": "2"}
+    with KafkaBroker(config(tmp_path)) as broker, config_requests(broker.bootstrap_servers) as requests:
+        for name, value in changed.items():
+            assert requests.change([Change(BROKER, "", name, value)]) == [None]
+        address = ("127.0.0.1", broker.port)
+        with (
+            socket.create_connection(address),
+            socket.create_connection(address, timeout=BUDGET_S) as refused,
+        ):
             assert refused.recv(1) == b""
-        for connection in kept:
-            connection.close()
     with KafkaBroker(config(tmp_path)) as broker, config_requests(broker.bootstrap_servers) as requests:
         assert requests.create({"t": {}}) == [None]
         (entries,) = requests.describe([(TOPIC, "t")])
         assert (entries["max.message.bytes"].value, entries["max.message.bytes"].source) == ("2000", 3)
         (entries,) = requests.describe([(BROKER, "")])
-        assert {name: entry.value for name, entry in entries.items()} == {
-            "message.max.bytes": "2000",
-            "max.connections": "2",
-        }
+        assert {name: entry.value for name, entry in entries.items()} == changed

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from eventually import BUDGET_MS, eventually
+from eventually import BUDGET_MS, LONG_SESSION_MS, eventually
 from model.dose import dose, new_seed, note
 from model.group_history import Event, GroupHistory
 from model.paused_process import paused
@@ -168,7 +168,7 @@ def test_idle_member_misses_its_coordinator_within_a_request(cluster: Cluster) -
         enable_auto_commit=False,
         request_timeout_ms=REQUEST_TIMEOUT_MS,
         # Long enough that the session does not expire meanwhile.
-        session_timeout_ms=int(10 * BUDGET_MS),
+        session_timeout_ms=LONG_SESSION_MS,
         heartbeat_interval_ms=HEARTBEAT_INTERVAL_MS,
     ) as consumer:
         poll_until(consumer, lambda: len(consumer.assignment()) == PARTITIONS)

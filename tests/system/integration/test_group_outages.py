@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 
 import pytest
-from eventually import BUDGET_MS, eventually
+from eventually import BUDGET_MS, LONG_SESSION_MS, eventually
 from model.dose import IS_FULL, dose, new_seed, note
 from model.group_history import Event, GroupHistory
 from model.paused_process import paused
@@ -78,7 +78,7 @@ def test_static_member_bounced_within_its_session_causes_no_rebalance(
 ) -> None:
     with made_group(apache_kafka, java_peer, tmp_path, f"bounced-{how}", "range") as group:
         # The session does not expire even if a process is slow to start.
-        group.options = {"session_timeout_ms": int(10 * BUDGET_MS)}
+        group.options = {"session_timeout_ms": LONG_SESSION_MS}
         with group.writing():
             members = [group.join("kafkacore", instance=f"i{number}") for number in range(3)]
             group.await_stable()

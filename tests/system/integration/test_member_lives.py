@@ -14,7 +14,7 @@ import warnings
 from pathlib import Path
 
 import pytest
-from eventually import BUDGET_MS, BUDGET_S, eventually
+from eventually import BUDGET_S, LONG_SESSION_MS, eventually
 from model.dose import dose, new_seed
 
 from kafkacore import KafkaConsumer, KafkaProducer
@@ -22,8 +22,6 @@ from kafkacore.admin import KafkaAdminClient, NewTopic
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import IllegalStateError
 
-#: Much longer than a test waits: a member that does not send LeaveGroup keeps its partitions this long.
-SESSION_MS = int(10 * BUDGET_MS)
 #: Program of a member that runs ``body``.
 MEMBER = """
 import sys
@@ -109,7 +107,7 @@ def test_interpreter_ends_with_a_member_that_nobody_closed(apache_kafka, topic):
 
 
 def run_member(apache_kafka, topic: str, group: str, body: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", MEMBER.format(body=body, session_ms=SESSION_MS)]
+    command = [sys.executable, "-c", MEMBER.format(body=body, session_ms=LONG_SESSION_MS)]
     return subprocess.run(
         [*command, apache_kafka.bootstrap_servers, topic, group],
         capture_output=True, text=True, timeout=2 * BUDGET_S, check=False,
@@ -163,7 +161,7 @@ def interrupt(apache_kafka, topic: str, body: str, after_ms: float, errors: Path
     """Run a member for ``after_ms``, then stop it with SIGINT."""
     # fmt: off
     with errors.open("w") as written, subprocess.Popen(
-        [sys.executable, "-c", MEMBER.format(body=body, session_ms=SESSION_MS),
+        [sys.executable, "-c", MEMBER.format(body=body, session_ms=LONG_SESSION_MS),
          apache_kafka.bootstrap_servers, topic, "interrupted"],
         stdout=subprocess.PIPE, stderr=written, text=True,
     ) as process:

@@ -8,6 +8,7 @@ itself validated with planted faults.
 from __future__ import annotations
 
 import random
+import re
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -30,8 +31,13 @@ EVENTS = dose(8, 100)
 BROKER_KILLS = dose(2, 50)
 PROTOCOLS = ASSIGNORS if IS_FULL else ["range", "cooperative-sticky"]
 BROKERS = ["Apache Kafka", "our broker"]
-#: A fault planted in a member, and a part of what the checker must report.
-PLANTED = [("no revoke", "was assigned"), ("commit first", "commits"), ("skip", "processed")][: dose(1, 3)]
+#: A fault planted in a member, and a pattern of what the checker must report. Of a partition that is not
+#: revoked it reports the one or the other, depending on which member reports first.
+PLANTED = [
+    ("no revoke", "was assigned|both own"),
+    ("commit first", "commits"),
+    ("skip", "processed"),
+][: dose(1, 3)]
 
 Made = Callable[..., MixedGroup]
 
@@ -119,4 +125,4 @@ def test_judge_sees_a_planted_fault(mixed_group: Made, bug: str, sentence: str) 
             first.await_event(lambda event: event.kind == "records", since=30)
         group.settle()
         wrong = GroupHistory().check(group.events(), group.ends)
-    assert any(sentence in one for one in wrong), wrong
+    assert any(re.search(sentence, one) for one in wrong), wrong

@@ -230,10 +230,12 @@ def test_an_unroutable_address_is_reported_and_not_raised(pair: Pair) -> None:
 
 @pytest.mark.behaviour("Selector", "a connect that raises leaves nothing registered")
 def test_an_error_in_connect_leaves_nothing_registered(pair: Pair) -> None:
-    for bad in [("no.such.address.invalid", 9092), ("127.0.0.1", 70_000)]:
-        with pytest.raises(OSError, match=r"70000|known|number"):
-            pair.selector.connect("a", bad)
-        assert pair.selector.channel_ids() == []
+    with pytest.raises(socket.gaierror):
+        pair.selector.connect("a", ("no.such.address.invalid", 9092))
+    assert pair.selector.channel_ids() == []
+    with pytest.raises(OSError, match="invalid port 70000"):
+        pair.selector.connect("a", ("127.0.0.1", 70_000))
+    assert pair.selector.channel_ids() == []
     pair.connect("a")
 
 
