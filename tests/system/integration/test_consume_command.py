@@ -8,17 +8,17 @@ import sys
 
 import pytest
 from eventually import BUDGET_S
+from model.new_topics import create_topics
 
 from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
-from kafkacore.admin import KafkaAdminClient, NewTopic
+from kafkacore.admin import NewTopic
 from kafkacore.cli.main import main
 
 VALUES = [str(number) for number in range(30)]
 
 
 def filled_topic(bootstrap, name):
-    with KafkaAdminClient(bootstrap_servers=bootstrap) as admin:
-        admin.create_topics([NewTopic(name, num_partitions=3)])
+    create_topics(bootstrap, NewTopic(name, num_partitions=3))
     with KafkaProducer(bootstrap_servers=bootstrap) as producer:
         for partition, value in zip(itertools.cycle(range(3)), VALUES, strict=False):
             producer.send(name, value.encode(), partition=partition)

@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 import pytest
 from eventually import BUDGET_S
+from model.new_topics import create_topics
 from peers.apache_kafka import ApacheKafka, started_in_scratch_folder
 
 from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
-from kafkacore.admin import KafkaAdminClient, NewTopic
+from kafkacore.admin import NewTopic
 from kafkacore.broker.log import LogManager
 from kafkacore.broker.metadata.kafkas_epochs import leader_epochs
 from kafkacore.broker.storage.disk import Disk
@@ -46,8 +47,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
     made = tmp_path_factory.mktemp("folders")
     counts = {TopicPartition(name, index): 0 for name, count in TOPICS.items() for index in range(count)}
     with started_in_scratch_folder() as kafka:
-        with KafkaAdminClient(bootstrap_servers=kafka.bootstrap_servers) as admin:
-            admin.create_topics([NewTopic(name, count, 1) for name, count in TOPICS.items()])
+        create_topics(kafka.bootstrap_servers, *(NewTopic(name, count, 1) for name, count in TOPICS.items()))
         send(kafka, counts)
         # Each start begins a new leader epoch.
         kafka.restart()

@@ -37,6 +37,7 @@ import org.apache.kafka.clients.producer.internals.BuiltInPartitioner;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.PartitionInfo;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.InvalidReplicationFactorException;
 import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
 import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.header.internals.RecordHeader;
@@ -102,17 +103,32 @@ public final class Peer {
         int count = command.get("partitions").asInt();
         try (Admin admin = Admin.create(clientConfig(command))) {
             NewTopic topic = new NewTopic(name, count, (short) 1).configs(config);
-            admin.createTopics(List.of(topic)).all().get(limit(command), TimeUnit.MILLISECONDS);
+            long deadline = System.nanoTime() + limit(command) * 1_000_000;
+            while (!created(admin, topic, deadline)) {
+                Thread.sleep(10);
+            }
             // Apache Kafka lists a partition before it serves it. In between, a producer's first batch may be rejected and
             // its second one accepted, after which the first one is permanently out of order.
             Map<TopicPartition, OffsetSpec> latest = new HashMap<>();
             for (int partition = 0; partition < count; partition++) {
                 latest.put(new TopicPartition(name, partition), OffsetSpec.latest());
             }
-            long deadline = System.nanoTime() + limit(command) * 1_000_000;
             while (!served(admin, latest) && System.nanoTime() < deadline) {
                 Thread.sleep(10);
             }
+        }
+    }
+
+    /** A broker that stood still longer than its session can have no replicas until its next heartbeat. */
+    private static boolean created(Admin admin, NewTopic topic, long deadline) throws Exception {
+        try {
+            admin.createTopics(List.of(topic)).all().get(deadline - System.nanoTime(), TimeUnit.NANOSECONDS);
+            return true;
+        } catch (ExecutionException e) {
+            if (e.getCause() instanceof InvalidReplicationFactorException && System.nanoTime() < deadline) {
+                return false;
+            }
+            throw e;
         }
     }
 
