@@ -13,14 +13,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from eventually import eventually
 from model.dose import new_seed
+from model.new_topics import create_topics
 from model.raw_line import Line
 from model.topic_reader import await_markers
 from model.transaction_log import check_state, read_committed
 from peers.apache_kafka import started_in_scratch_folder
 
 from kafkacore import KafkaProducer
-from kafkacore.admin import KafkaAdminClient, NewTopic
+from kafkacore.admin import KafkaAdminClient, NewTopic, TransactionState
 from kafkacore.broker.log import LogManager, UnifiedLog
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.protocol.generated.fetch import FetchRequest
@@ -96,8 +98,8 @@ def fill(servers: str, chance: random.Random, producers: list[KafkaProducer]) ->
     await_markers(servers, TOPIC, 1)
 
 
-def leave_open(producers: list[KafkaProducer]) -> None:
-    """Leave two transactions open, and end others after their start."""
+def leave_open(servers: str, producers: list[KafkaProducer]) -> None:
+    """Leave two transactions open, and end others after their start, whose markers are then written."""
     for number in (0, 1, 2, 3, 2, 3):
         producers[number].begin_transaction()
         producers[number].send(TOPIC, b"open or ended", partition=0)
@@ -106,6 +108,14 @@ def leave_open(producers: list[KafkaProducer]) -> None:
             producers[number].abort_transaction()
         elif number == 3:
             producers[number].commit_transaction()
+    # The coordinator answers before the markers are written, and completes the transaction after that.
+    ended = {"t2": TransactionState.COMPLETE_ABORT, "t3": TransactionState.COMPLETE_COMMIT}
+    with KafkaAdminClient(bootstrap_servers=servers) as admin:
+
+        def states() -> dict[str, TransactionState]:
+            return {name: found.state for name, found in admin.describe_transactions(ended).items()}
+
+        eventually(lambda: states() == ended, lambda: states())
 
 
 def answers(servers: str, chance: random.Random) -> list[Answer]:
@@ -125,9 +135,7 @@ def taken(tmp_path_factory: pytest.TempPathFactory) -> Taken:
     found = Taken({}, {})
     with started_in_scratch_folder() as kafka, ExitStack() as stack:
         servers = kafka.bootstrap_servers
-        with KafkaAdminClient(bootstrap_servers=servers) as admin:
-            configs = {"segment.bytes": str(SEGMENT_BYTES)}
-            admin.create_topics([NewTopic(TOPIC, 1, 1, topic_configs=configs)])
+        create_topics(servers, NewTopic(TOPIC, 1, 1, topic_configs={"segment.bytes": str(SEGMENT_BYTES)}))
         producers = [
             KafkaProducer(
                 bootstrap_servers=servers, transactional_id=f"t{number}", transaction_timeout_ms=900_000
@@ -138,7 +146,7 @@ def taken(tmp_path_factory: pytest.TempPathFactory) -> Taken:
             stack.callback(producer.close, timeout=0)
             producer.init_transactions()
         fill(servers, chance, producers)
-        leave_open(producers)
+        leave_open(servers, producers)
         found.answers["killed"] = answers(servers, chance)
         kafka.kill()
         shutil.copytree(kafka.segments_dir, made / "killed")
