@@ -23,6 +23,7 @@ from kafkacore.broker.process.server import KafkaBroker
 from kafkacore.protocol.generated.create_acls import CreateAclsRequest
 from kafkacore.protocol.generated.create_topics import CreateTopicsRequest
 from kafkacore.protocol.generated.delete_acls import DeleteAclsRequest
+from kafkacore.protocol.generated.describe_acls import DescribeAclsRequest
 from kafkacore.protocol.generated.find_coordinator import FindCoordinatorRequest
 from kafkacore.protocol.generated.metadata import MetadataRequest
 from kafkacore.protocol.generated.sasl_authenticate import SaslAuthenticateRequest
@@ -127,6 +128,26 @@ class Side:
         ]
         results = self._root.ask(made(CreateAclsRequest, creations=creations), 3).results
         assert {result.error_code for result in results} == {0}
+        # Apache Kafka's controller answers before its broker applies the entries, one after the other.
+        wanted = {(one["resource_type"], one["resource_name"], one["operation"]) for one in creations}
+        asked_until(self._granted, wanted.issubset)
+
+    def _granted(self) -> set[tuple[int, str, int]]:
+        """Return resource type, resource name and operation of each entry of the user."""
+        request = DescribeAclsRequest(
+            resource_type_filter=ANY,
+            resource_name_filter=None,
+            pattern_type_filter=ANY,
+            principal_filter=f"User:{USER}",
+            host_filter=None,
+            operation=ANY,
+            permission_type=ANY,
+        )
+        return {
+            (resource.resource_type, resource.resource_name, entry.operation)
+            for resource in self._root.ask(request, 3).resources
+            for entry in resource.acls
+        }
 
     def revoke(self, grants: Iterable[Grant]) -> None:
         filters = [

@@ -20,6 +20,7 @@ import kafka
 import kafka.admin
 import pytest
 from eventually import BUDGET_S, eventually
+from model.new_topics import create_topics
 from peers.apache_kafka import ApacheKafka
 from peers.java_tools import JavaTools, started_java_tools
 from peers.secure_kafka import SecureKafka
@@ -27,7 +28,7 @@ from peers.secure_kafka import SecureKafka
 import kafkacore
 import kafkacore.admin
 from kafkacore import KafkaConsumer, KafkaProducer
-from kafkacore.admin import KafkaAdminClient
+from kafkacore.admin import KafkaAdminClient, NewTopic
 from kafkacore.errors import (
     DelegationTokenNotFoundError,
     GroupIdNotFoundError,
@@ -119,7 +120,7 @@ class World:
     def fill(self, libraries: list[Library]) -> None:
         names = [self.topic, *(library.mine(self.topic) for library in libraries)]
         with KafkaAdminClient(bootstrap_servers=self.servers) as admin:
-            admin.create_topics({name: {"num_partitions": 2} for name in names}, wait_for_metadata=True)
+            create_topics(self.servers, *(NewTopic(name, 2, 1) for name in names))
             with KafkaProducer(bootstrap_servers=self.servers) as producer:
                 for name in names:
                     for number in range(3):
@@ -194,6 +195,12 @@ Call = Callable[[Library, World], Any]
 def without_ids(result: dict[str, Any]) -> dict[str, Any]:
     topics = [topic | {"topic_id": topic["topic_id"] is None} for topic in result["topics"]]
     return {"topics": sorted(topics, key=lambda topic: str(topic["name"]))}
+
+
+def delete_by_id(lib: Library, topic: str) -> Any:
+    lib.client.wait_for_topics([topic])
+    (described,) = lib.client.describe_topics([topic])
+    return lib.client.delete_topics([uuid.UUID(described["topic_id"])])
 
 
 def created_partitions(response: Any) -> list[tuple[str, int, str | None]]:
@@ -345,11 +352,7 @@ CHANGING: dict[str, Call] = {
     "delete_topics": lambda lib, world: without_ids(
         lib.client.delete_topics([lib.mine("created"), "missing"], raise_errors=False)
     ),
-    "delete_topics: by id": lambda lib, world: without_ids(
-        lib.client.delete_topics(
-            [uuid.UUID(lib.client.describe_topics([lib.mine("created-2")])[0]["topic_id"])]
-        )
-    ),
+    "delete_topics: by id": lambda lib, world: without_ids(delete_by_id(lib, lib.mine("created-2"))),
     "delete_topics: raise": lambda lib, world: lib.client.delete_topics(["missing"]),
     "create_partitions": lambda lib, world: created_partitions(
         lib.client.create_partitions(
