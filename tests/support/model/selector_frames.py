@@ -1,6 +1,25 @@
-"""The slow and simple version of FrameReader: join the stream, then cut it."""
+"""Streams of frames: the slow and simple version of FrameReader, and a wait for the bytes of a stream."""
 
 from __future__ import annotations
+
+import socket
+
+from eventually import eventually
+
+
+def await_bytes(sock: socket.socket, count: int) -> None:
+    """Wait until so many bytes have arrived at a non-blocking socket, and leave them there.
+
+    A busy kernel delivers on loopback later than the system call of the sender returns.
+    """
+
+    def have_arrived() -> bool:
+        try:
+            return len(sock.recv(count, socket.MSG_PEEK)) == count
+        except BlockingIOError:
+            return False
+
+    eventually(have_arrived)
 
 
 def frames_of(stream: bytes) -> tuple[list[bytes], bytes]:

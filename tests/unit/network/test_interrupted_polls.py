@@ -9,6 +9,7 @@ import ssl
 from typing import Any
 
 import pytest
+from eventually import eventually
 from unit.network.test_authentication_errors import Scripted, builder_of, frame
 from unit.network.test_tls import Certificates, Ends
 
@@ -236,15 +237,20 @@ def test_a_channel_that_is_muted_and_unmuted_again_and_again_has_no_more_than_it
     ends = Ends(certificates.server(), certificates.client())
     ends.until(lambda: len(ends.ready) == 2)
     clients.append(ends.client)
-    most = 0
     ends.client.send(NetworkSend("client", [bytes(10_000)]))
-    for _ in range(10):
+
+    def poll() -> int:
         for _ in range(10):
             ends.server.mute("server")
             ends.server.unmute("server")
         ends.server.poll(0)
-        most = max(most, sum(len(one.payload) for one in ends.server.completed_receives))
+        size = sum(len(one.payload) for one in ends.server.completed_receives)
+        # One share for the socket, and one for the bytes buffered in the TLS engine.
+        assert size < 3 * SHARE
         ends.client.poll(0)
-    # One share for the socket, and one for the bytes buffered in the TLS engine.
-    assert SHARE < most < 3 * SHARE
+        return size
+
+    sizes = [poll() for _ in range(10)]
+    # A poll reads less than its share if the kernel delivers late.
+    eventually(lambda: max(sizes) > SHARE, step=lambda: sizes.append(poll()))
     ends.close()

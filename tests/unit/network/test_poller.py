@@ -109,11 +109,11 @@ def test_a_reset_connection_is_broken(
 
 
 def test_a_refused_connection_is_broken(queue: Poller) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        address = listener.getsockname()
-    with socket.socket() as refused:
+    # The port stays bound: one that is free can become that of the connecting socket itself.
+    with socket.socket() as bound, socket.socket() as refused:
+        bound.bind(("127.0.0.1", 0))
         refused.setblocking(False)
-        refused.connect_ex(address)
+        refused.connect_ex(bound.getsockname())
         queue.set(refused.fileno(), 0, WRITE)
         reported(queue, refused, WRITE | BROKEN)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from eventually import BUDGET_S, eventually
-from model.selector_frames import frames_of, stream_of
+from model.selector_frames import await_bytes, frames_of, stream_of
 
 from kafkacore.errors import IllegalStateError, InvalidReceiveError
 from kafkacore.network import ConnectionPhase, MemoryPool, NetworkSend, Selector
@@ -55,6 +55,10 @@ class Pair:
 
     def poll_until(self, condition: Callable[[], bool]) -> None:
         eventually(condition, step=lambda: self.poll(50))
+
+    def await_bytes(self, connection_id: str, count: int) -> None:
+        """Wait until so many bytes from a peer have arrived, which no poll has read."""
+        await_bytes(self.selector.channel(connection_id).sock, count)
 
     def send(self, connection_id: str, *pieces: bytes) -> NetworkSend:
         send = NetworkSend(connection_id, list(pieces))
@@ -206,10 +210,11 @@ def test_an_id_in_use_is_refused_and_the_first_connection_stays(pair: Pair) -> N
     "a send needs a connection; a failed connect is reported by poll and not raised",
 )
 def test_a_refused_connection_is_reported_and_not_raised(pair: Pair) -> None:
-    address = pair.address
-    pair.listener.close()
-    pair.selector.connect("a", address)
-    pair.poll_until(lambda: "a" in pair.disconnected)
+    # A port that is free can become another program's, or that of the connecting socket itself.
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        pair.selector.connect("a", bound.getsockname())
+        pair.poll_until(lambda: "a" in pair.disconnected)
     state = pair.disconnected["a"]
     assert state.phase is ConnectionPhase.NOT_CONNECTED
     assert isinstance(state.error, ConnectionRefusedError)
@@ -272,9 +277,16 @@ def test_a_frame_larger_than_the_socket_buffers_survives_partial_writes(make: Ca
     assert not send.is_completed
     assert send.holds_pieces
     got = bytearray()
-    while len(got) < len(payload) + 4:
-        pair.poll()
-        got += peer.recv(1 << 20)
+    peer.setblocking(False)
+
+    def drained() -> bool:
+        try:
+            got.extend(peer.recv(1 << 20))
+        except BlockingIOError:
+            return False
+        return len(got) == len(payload) + 4
+
+    eventually(drained, step=pair.poll)
     pair.poll_until(lambda: pair.sent == ["a"])
     assert frames_of(bytes(got)) == ([payload], b"")
 
@@ -485,6 +497,7 @@ def test_an_idle_connection_with_unread_data_does_not_expire(make: Callable[...,
     peer = pair.connect("a")
     pair.selector.mute("a")
     peer.sendall(stream_of([b"unread"]))
+    pair.await_bytes("a", 1)
     for _ in range(3):
         pair.clock.advance(IDLE_MS + 1)
         pair.poll(20)
@@ -505,11 +518,18 @@ def test_out_of_memory_the_rest_waits_and_goes_on_as_memory_returns(make: Callab
     peers = [pair.connect(str(each)) for each in range(3)]
     for peer in peers:
         peer.sendall(stream_of([b"x" * 80, b"y" * 80]))
+    for name in ("0", "1", "2"):
+        pair.await_bytes(name, 2 * 84)
     held = []
+
+    def poll() -> None:
+        pair.selector.poll(20)
+        held.extend(pair.selector.completed_receives)
+
     for round_number in range(6):
-        for _ in range(3):
-            pair.selector.poll(20)
-            held += pair.selector.completed_receives
+        eventually(lambda: held, step=poll)
+        for _ in range(2):
+            poll()
         assert len(held) == 1, round_number
         held.clear()
         pair.selector.completed_receives.clear()
@@ -563,12 +583,16 @@ def test_who_claims_all_memory_and_sends_nothing_is_closed_when_others_have_wait
     claim(slow, 3 * MIB)
     pair.poll_until(lambda: pool.used >= 63 * MIB)
     good.sendall(stream_of([b"x" * 2 * MIB]))
+    pair.await_bytes("good", 5)
     for _ in range(5):
         slow.sendall(bytes(100_000))
+        # Six such parts are enough progress; the receive buffer may be too small for the whole.
+        pair.await_bytes("slow", 20_000)
         pair.clock.advance(1000)
         pair.poll(20)
         assert pair.disconnected == {}
     slow.sendall(bytes(100_000))
+    pair.await_bytes("slow", 20_000)
     pair.clock.advance(1000)
     pair.poll_until(lambda: "good" in pair.received)
     assert list(pair.disconnected) == ["silent"]
