@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from threading import Condition
 
 import pytest
 from eventually import eventually
@@ -111,14 +113,29 @@ def test_producers_are_told_as_they_are_and_stay_so() -> None:
     assert log.topic_partition == TP
 
 
+class NotingClock(BlockingClock):
+    """A clock that records the timeouts of waits when they begin."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.timeouts_ms: list[float | None] = []
+
+    def wait_for(self, condition: Condition, predicate: Callable[[], bool], timeout_ms: float | None) -> bool:
+        self.timeouts_ms.append(timeout_ms)
+        return super().wait_for(condition, predicate, timeout_ms)
+
+
 def test_cleaner_that_waits_hears_at_once_that_it_is_to_wait_less(tmp_path: Path) -> None:
+    clock = NotingClock()
     manager = LogManager(
         tmp_path / "data",
-        clock=BlockingClock(),
+        clock=clock,
         default_config={"min.cleanable.dirty.ratio": "0", "cleanup.policy": "compact"},
         cleaner=CleanerConfig(backoff_ms=3_600_000),
     )
     try:
+        # If the cleaner began after the appends, it would compact them without having waited.
+        eventually(lambda: 3_600_000 in clock.timeouts_ms)
         manager.create_topic(TOPIC, 1, TOPIC_ID, {"segment.bytes": "200"})
         log = the_log(manager)
         for _ in range(5):
