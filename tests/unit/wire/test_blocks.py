@@ -1,6 +1,7 @@
 """Blocks: alignment, size, bounded reuse, and use from any thread."""
 
 import ctypes
+import gc
 import os
 import threading
 from collections.abc import Iterator
@@ -22,6 +23,12 @@ native.kc_block_free.argtypes = [ctypes.c_void_p]
 native.kc_block_free.restype = None
 native.kc_block_capacity.argtypes = [ctypes.c_void_p]
 native.kc_block_capacity.restype = ctypes.c_size_t
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_garbage() -> None:
+    """Collect the garbage of other tests, which would free its blocks in the middle of a test."""
+    gc.collect()
 
 
 @pytest.fixture(autouse=True)
