@@ -240,13 +240,15 @@ def test_answer_that_never_ends_is_an_error(server):
 
 
 def test_other_address_is_asked_when_one_does_not_answer(server, clock):
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        dead = f"http://127.0.0.1:{closed.getsockname()[1]}"
     server.schema(1, V1)
-    registry = SchemaRegistry(RegistryOptions((dead, server.url)), clock)
-    assert registry.schema(1)[0].kind == "record"
-    with pytest.raises(SchemaRegistryError, match="refused"):
-        SchemaRegistry(RegistryOptions((dead,)), clock).schema(1)
+    # The port stays bound, so that no other program listens on it.
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        dead = f"http://127.0.0.1:{bound.getsockname()[1]}"
+        registry = SchemaRegistry(RegistryOptions((dead, server.url)), clock)
+        assert registry.schema(1)[0].kind == "record"
+        with pytest.raises(SchemaRegistryError, match="refused"):
+            SchemaRegistry(RegistryOptions((dead,)), clock).schema(1)
 
 
 def test_latest_schema_of_a_subject(server, registry):
