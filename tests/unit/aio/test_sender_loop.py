@@ -17,6 +17,9 @@ from kafkacore.network import Selector
 from kafkacore.producer._sender_wakeup import SenderWakeup
 from kafkacore.testing import VirtualClock
 
+#: Wait for a deadline that no test reaches.
+HOUR_MS = 3_600_000.0
+
 
 class ScriptedRun:
     """A SenderRun whose turns poll the selector for the times in ``polls``, and then for ever."""
@@ -281,7 +284,7 @@ def test_a_selector_that_uses_poll_is_refused():
 def test_record_is_sent_without_a_turn_if_the_last_one_was_alone():
     async def main():
         script = ScriptedRun()
-        script.polls = [5000.0] * 10
+        script.polls = [HOUR_MS] * 10
         direct = script.sender.direct = ScriptedDirect()
         sender_loop = started(script)
         await settle()
@@ -304,7 +307,7 @@ def test_record_is_sent_without_a_turn_if_the_last_one_was_alone():
 def test_no_turn_follows_a_response_after_which_nothing_is_to_be_done():
     async def main():
         script = ScriptedRun()
-        script.polls = [5000.0] * 10
+        script.polls = [HOUR_MS] * 10
         sender_loop = started(script)
         await settle()
         selector = sender_loop._selector

@@ -7,7 +7,7 @@ import threading
 from typing import Any
 
 import pytest
-from eventually import BUDGET_S, eventually
+from eventually import BUDGET_MS, BUDGET_S, eventually
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from model.blocking_clock import BlockingClock
@@ -263,7 +263,7 @@ def test_batch_that_cannot_be_made_gives_its_memory_to_the_next_in_line() -> Non
     accumulator = make_accumulator(Fails(), lambda: None)
     accumulator.update_topic("t", TableCluster(LEADERS))
     pool = accumulator.pool
-    waiter = threading.Thread(target=pool.allocate, args=(BUFFER_MEMORY, 10_000))
+    waiter = threading.Thread(target=pool.allocate, args=(BUFFER_MEMORY, BUDGET_MS))
     with pytest.raises(MemoryError):
         accumulator.append("t", b"v", None, None, 0, None)
     waiter.join(BUDGET_S)
