@@ -11,6 +11,7 @@ import fastavro
 import pyarrow as pa
 import pytest
 from decode.registry_server import scripted_registry
+from eventually import BUDGET_S
 
 from kafkacore.decode.avro import AvroOptions, avro_decoder
 from kafkacore.decode.registry import (
@@ -45,6 +46,8 @@ WANTED = pa.schema([("id", pa.int64()), ("name", pa.string())])
 def server(monkeypatch, clock):
     # A server may get the port of an earlier one, so registries must not be shared between tests.
     monkeypatch.setattr("kafkacore.decode.registry._shared", {})
+    # A process that is stopped for a while must not miss a response: requests are counted.
+    monkeypatch.setattr("kafkacore.decode.registry.TIMEOUT_S", BUDGET_S)
     # Give the registry that the decoders of a process share the virtual clock.
     monkeypatch.setattr("kafkacore.decode.registry.SchemaRegistry", partial(SchemaRegistry, clock=clock))
     with scripted_registry() as registry:

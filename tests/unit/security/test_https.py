@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from eventually import BUDGET_MS
 from security.identity_provider import IdentityProvider, identity_provider
 
 from kafkacore.errors import KafkaConfigurationError
@@ -24,6 +25,8 @@ from kafkacore.security.https import (
 from kafkacore.testing import VirtualClock
 
 fetch = partial(https.fetch, clock=VirtualClock())
+#: Options with timeouts that a server's thread does not miss, even if the process is stopped for a while.
+patient = partial(HttpsOptions, connect_timeout_ms=BUDGET_MS, read_timeout_ms=BUDGET_MS)
 ALLOWED = "https://idp.example/oauth/token"
 #: URLs that an attacker might try who can write a configuration but not the process's environment.
 FORGED = [
@@ -130,14 +133,14 @@ def test_operators_file_is_allowed_where_files_are(monkeypatch: pytest.MonkeyPat
 
 def test_document_of_a_trusted_server_is_fetched(provider: IdentityProvider) -> None:
     provider.will_answer(b"hello")
-    assert fetch(provider.address + "/a?b=c", HttpsOptions(cafile=provider.cafile)) == b"hello"
+    assert fetch(provider.address + "/a?b=c", patient(cafile=provider.cafile)) == b"hello"
     assert [(asked.method, asked.path) for asked in provider.asked] == [("GET", "/a?b=c")]
 
 
 def test_redirect_is_not_followed(provider: IdentityProvider) -> None:
     provider.will_answer(b"", 302, Location=provider.address + "/elsewhere")
     with pytest.raises(HttpsError, match="302, a redirect, which is not followed") as caught:
-        fetch(provider.address + "/a", HttpsOptions(cafile=provider.cafile))
+        fetch(provider.address + "/a", patient(cafile=provider.cafile))
     assert not caught.value.retriable
     assert [asked.path for asked in provider.asked] == ["/a"]
 
@@ -148,27 +151,27 @@ def test_redirect_is_not_followed(provider: IdentityProvider) -> None:
 def test_refusal_says_whether_to_ask_again(provider: IdentityProvider, status: int, may_pass: bool) -> None:
     provider.will_answer({"error": "no\nway"}, status)
     with pytest.raises(HttpsError, match=rf"answered {status}: .*no\\\\nway") as caught:
-        fetch(provider.address, HttpsOptions(cafile=provider.cafile))
+        fetch(provider.address, patient(cafile=provider.cafile))
     assert caught.value.retriable is may_pass
 
 
 def test_answer_without_an_end_is_not_read_on(provider: IdentityProvider) -> None:
     provider.will_answer(b"x" * (MAX_BODY_BYTES + 1))
     with pytest.raises(HttpsError, match=f"more than {MAX_BODY_BYTES} bytes"):
-        fetch(provider.address, HttpsOptions(cafile=provider.cafile))
+        fetch(provider.address, patient(cafile=provider.cafile))
 
 
 def test_server_whose_certificate_nobody_trusts_hears_nothing(provider: IdentityProvider) -> None:
     provider.will_answer(b"hello")
     with pytest.raises(HttpsUnavailableError, match="CERTIFICATE_VERIFY_FAILED"):
-        fetch(provider.address, HttpsOptions(), body="secret")
+        fetch(provider.address, patient(), body="secret")
     assert provider.asked == []
 
 
 def test_server_with_a_certificate_of_another_name_hears_nothing(tmp_path: Path) -> None:
     with identity_provider(tmp_path, ("idp.example",)) as provider:
         with pytest.raises(HttpsUnavailableError, match="not valid for 'localhost'"):
-            fetch(provider.address, HttpsOptions(cafile=provider.cafile), body="secret")
+            fetch(provider.address, patient(cafile=provider.cafile), body="secret")
         assert provider.asked == []
 
 
@@ -180,17 +183,17 @@ def test_server_that_says_nothing_is_given_up() -> None:
 
 
 class Hasty(VirtualClock):
-    """A clock that advances ten seconds at each reading."""
+    """A clock that advances by one of the timeouts at each reading."""
 
     def monotonic_ms(self) -> float:
-        self.advance(10_000.0)
+        self.advance(BUDGET_MS)
         return super().monotonic_ms()
 
 
 def test_answer_that_drips_is_given_up(provider: IdentityProvider) -> None:
     provider.will_answer(b"hello")
     with pytest.raises(HttpsUnavailableError, match="was not complete in time"):
-        fetch(provider.address, HttpsOptions(cafile=provider.cafile), clock=Hasty())
+        fetch(provider.address, patient(cafile=provider.cafile), clock=Hasty())
 
 
 def test_name_that_leads_to_this_machine_is_not_asked(
@@ -202,7 +205,7 @@ def test_name_that_leads_to_this_machine_is_not_asked(
         here = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
         monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **options: here)
         with pytest.raises(HttpsUnavailableError, match="of this machine, which is allowed only"):
-            fetch(f"https://idp.example:{port}/", HttpsOptions(cafile=provider.cafile))
+            fetch(f"https://idp.example:{port}/", patient(cafile=provider.cafile))
         assert provider.asked == []
 
 
