@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 
-from eventually import BUDGET_S
+from eventually import BUDGET_S, eventually
 
 from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
 from kafkacore.bench.stages import TraceStage
@@ -21,10 +21,17 @@ def test_poll_never_waits_without_a_fetch_in_flight(our_broker):
         consumer.assign([TopicPartition(topic, 0)])
         while not consumer.poll(1_000):
             pass
+
+        def fetches():
+            return consumer.metrics()["consumer-fetch-manager-metrics"]["fetch-total"]
+
+        def poll():
+            assert not consumer.poll(200)
+
+        before = fetches()
         _trace.start(100_000)
         try:
-            for _ in range(3):
-                assert not consumer.poll(200)
+            eventually(lambda: fetches() > before + 20, step=poll)
         finally:
             stamps, _ = _trace.stop()
     in_flight = set()
