@@ -94,7 +94,9 @@ def test_interceptors_change_the_record_one_after_the_other(our_broker: Embedded
 def test_outcomes_come_in_the_order_of_the_records_on_the_network_thread(
     producer: KafkaProducer, notes: Notes
 ) -> None:
-    producer.send("pi-order", b"first").get(BUDGET_S)
+    producer.send("pi-order", b"first")
+    # Unlike get(), this waits for the interceptors.
+    producer.flush(BUDGET_S)
     notes.outcomes.clear()
     notes.threads.clear()
     futures = [producer.send("pi-order", b"%d" % number, partition=0) for number in range(500)]
@@ -107,7 +109,8 @@ def test_outcomes_come_in_the_order_of_the_records_on_the_network_thread(
 
 
 def test_interceptor_is_told_before_the_users_callback(producer: KafkaProducer, notes: Notes) -> None:
-    producer.send("pi-before", b"first").get(BUDGET_S)
+    producer.send("pi-before", b"first")
+    producer.flush(BUDGET_S)
     seen: list[int] = []
     done = threading.Event()
 
@@ -167,13 +170,16 @@ def test_send_that_fails_at_once_is_told_too(
     expected: type[Exception],
     partition: int,
 ) -> None:
-    producer.send("pi-refused", b"v").get(BUDGET_S)
+    producer.send("pi-refused", b"v")
+    # Unlike get(), this waits for the interceptors.
+    producer.flush(BUDGET_S)
     with pytest.raises(expected) as raised:
         producer.send(**({"topic": "pi-refused"} | arguments))
     metadata, error = notes.outcomes[-1]
     assert error is raised.value
     assert (metadata.offset, metadata.partition) == (-1, partition)
-    producer.send("pi-refused", b"v").get(BUDGET_S)
+    producer.send("pi-refused", b"v")
+    producer.flush(BUDGET_S)
     assert notes.outcomes[-1][1] is None
 
 
