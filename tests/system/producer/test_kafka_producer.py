@@ -27,7 +27,7 @@ import kafka
 import kafka.partitioner
 import pyarrow
 import pytest
-from eventually import BUDGET_MS, BUDGET_S
+from eventually import BUDGET_MS, BUDGET_S, eventually
 from model.facades import LoopProducer, engine_of
 
 import kafkacore
@@ -148,7 +148,8 @@ def test_threads_share_a_producer_and_lose_nothing(our_broker: EmbeddedBroker) -
             thread.start()
         for thread in threads:
             thread.join(BUDGET_S)
-    assert offsets == list(range(2000))
+    # If a record is acknowledged before `add_callback`, its callback runs in the sending thread, and later.
+    assert sorted(offsets) == list(range(2000))
 
 
 def test_small_buffer_memory_slows_sending_down_and_loses_nothing(
@@ -542,10 +543,14 @@ def test_hostile_partition_number_costs_max_block_ms_and_no_memory(
             lambda: producer.send_batch(f"{topic}-2", [b"v"], [b"key"]),
             lambda: producer.partitions_for(topic),
         ):
-            with pytest.raises(
-                KafkaTimeoutError, match=f"a complete list of the partitions of topic {topic}"
-            ):
-                call()
+
+            def error(call: Callable[[], object] = call) -> str:
+                with pytest.raises(KafkaTimeoutError) as raised:
+                    call()
+                return str(raised.value)
+
+            # Until metadata of a new topic have arrived, the error names only the topic.
+            eventually(lambda error=error: f"a complete list of the partitions of topic {topic}" in error())
         assert len(engine._accumulator._queues) == 1
         monkeypatch.undo()
         engine._topics.max_block_ms = BUDGET_MS
@@ -727,7 +732,9 @@ def test_collected_producer_warns_once_and_its_thread_ends(our_broker: EmbeddedB
         warnings.simplefilter("always")
         del producer
         gc.collect()
-    assert [warning.category for warning in caught] == [ResourceWarning]
+    # Other tests may have left sockets that are collected only now.
+    said = [warning for warning in caught if "KafkaProducer" in str(warning.message)]
+    assert [warning.category for warning in said] == [ResourceWarning]
     for thread in threads:
         thread.join(BUDGET_S)
     assert network_threads() == []
