@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import multiprocessing
 import os
 import random
@@ -18,7 +19,7 @@ import pytest
 import uvloop
 from eventually import BUDGET_S, eventually
 from model.paused_process import paused
-from model.topic_reader import records_of, values_of
+from model.topic_reader import await_markers, records_of, values_of
 
 from kafkacore import KafkaProducer, TopicPartition
 from kafkacore.aio import AIOKafkaProducer
@@ -215,9 +216,16 @@ def test_back_pressure_does_not_block_the_loop(broker: EmbeddedBroker, run: Call
 def test_send_times_out_if_no_memory_becomes_free(broker: EmbeddedBroker, run: Callable[[Main], Any]) -> None:
     async def main() -> None:
         async with AIOKafkaProducer(
-            bootstrap_servers=broker.bootstrap_servers, buffer_memory=40_000, max_block_ms=1000
+            bootstrap_servers=broker.bootstrap_servers,
+            buffer_memory=40_000,
+            max_block_ms=1000,
+            bootstrap_timeout_ms=0,
         ) as producer:
-            await producer.send_and_wait("aio-pressure", b"known")
+            # On a busy machine, the first metadata may take longer than max_block_ms.
+            first = None
+            while first is None:
+                with contextlib.suppress(KafkaTimeoutError):
+                    first = await producer.send_and_wait("aio-pressure", b"known")
             with paused(broker.pid):
                 sends = [producer.send("aio-pressure", b"v" * 9000) for _ in range(10)]
                 with pytest.raises(KafkaTimeoutError, match="buffer_memory"):
@@ -394,6 +402,7 @@ def test_transactions_commit_abort_and_fence(
                     await second.send(topic, b"of the second")
 
     run(main())
+    await_markers(servers, topic, 1)
     read = records_of(servers, [topic], 1, "read_committed")
     assert [record.value for record in read] == [b"committed", b"committed too", b"of the second"]
 
@@ -562,6 +571,7 @@ def test_cancelled_commit_continues_and_can_be_awaited_again(
                 await producer.send(topic, b"w")
 
     run(main())
+    await_markers(broker.bootstrap_servers, topic, 1)
     read = records_of(broker.bootstrap_servers, [topic], 1, "read_committed")
     assert [record.value for record in read] == [b"v", b"w"]
 
@@ -659,7 +669,8 @@ def test_stopped_producers_leave_nothing_behind(
         await producer.start()
         await producer.send_and_wait("aio-stopped", b"v")
         await producer.stop()
-        assert set(os.listdir("/proc/self/fd")) == descriptors
+        # Leftovers of an earlier test may be closed at any time.
+        assert set(os.listdir("/proc/self/fd")) <= descriptors
         assert asyncio.all_tasks() == tasks
 
     run(main())
