@@ -21,9 +21,15 @@ def broker():
         yield broker
 
 
-@pytest.fixture(autouse=True)
-def no_patience(monkeypatch):
-    monkeypatch.setattr(bench_cluster, "FIRST_CONTACT_MS", 5_000)
+@pytest.fixture
+def kill(broker, monkeypatch):
+    """Return a function that kills the broker. Later contacts with it fail soon."""
+
+    def kill():
+        broker.kill()
+        monkeypatch.setattr(bench_cluster, "FIRST_CONTACT_MS", 1_000)
+
+    return kill
 
 
 def test_cluster_that_answers_is_there(broker):
@@ -31,20 +37,20 @@ def test_cluster_that_answers_is_there(broker):
         cluster.check_alive()
 
 
-def test_cluster_that_went_away_is_named_and_so_are_the_topics_that_remain(broker):
+def test_cluster_that_went_away_is_named_and_so_are_the_topics_that_remain(broker, kill):
     said = []
     with BenchCluster(broker.bootstrap_servers, said.append) as cluster:
         topic = cluster.create_topic(1)
-        broker.kill()
+        kill()
         with pytest.raises(ClusterGoneError, match="stopped responding during the benchmark"):
             cluster.check_alive()
         cluster.delete_topic(topic)
     assert said == [f"topics that were not deleted: {topic}"]
 
 
-def test_client_that_fails_because_the_broker_is_gone_ends_the_benchmark(broker, monkeypatch):
+def test_client_that_fails_because_the_broker_is_gone_ends_the_benchmark(broker, kill, monkeypatch):
     def dies(*_):
-        broker.kill()
+        kill()
         raise WorkerError("some client's own words")
 
     monkeypatch.setattr("kafkacore.bench.runner.Worker.answer", dies)

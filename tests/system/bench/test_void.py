@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
+from eventually import BUDGET_MS
 
 from kafkacore.admin import KafkaAdminClient
+from kafkacore.bench import cluster as bench_cluster
 from kafkacore.bench import runner
 from kafkacore.bench.cluster import BenchCluster
 from kafkacore.bench.options import BenchOptions
@@ -18,6 +20,12 @@ from kafkacore.errors import KafkaError
 from kafkacore.producer import KafkaProducer
 
 SIZE, COUNT = 32, 300
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch):
+    """Let a busy broker take longer to delete topics than a user would wait."""
+    monkeypatch.setattr(bench_cluster, "DELETE_TIMEOUT_MS", int(BUDGET_MS))
 
 
 @pytest.fixture
