@@ -9,6 +9,7 @@ import threading
 from contextlib import contextmanager, suppress
 
 import pytest
+from eventually import BUDGET_MS, BUDGET_S
 
 from kafkacore import KafkaProducer
 from kafkacore.admin import KafkaAdminClient, NewTopic, UserScramCredentialUpsertion
@@ -76,6 +77,8 @@ ROWS = {
 }
 #: The topics and groups of the run with ``--json`` and of the other one.
 RUNS = ("as-json", "as-text")
+#: The broker must not abort an open transaction before a command does. It accepts at most 15 minutes.
+LONG_TRANSACTION_MS = int(min(10 * BUDGET_MS, 900_000))
 
 
 def leaves(parser, path=()):
@@ -145,10 +148,14 @@ def servers(broker):
 
 def leave_open(servers, topic, transactional_id=None):
     """Leave a transaction open that begins with the next record of partition 0."""
-    producer = KafkaProducer(bootstrap_servers=servers, transactional_id=transactional_id or topic)
+    producer = KafkaProducer(
+        bootstrap_servers=servers,
+        transactional_id=transactional_id or topic,
+        transaction_timeout_ms=LONG_TRANSACTION_MS,
+    )
     producer.init_transactions()
     producer.begin_transaction()
-    producer.send(topic, b"open", partition=0).get(60)
+    producer.send(topic, b"open", partition=0).get(BUDGET_S)
     producer.close(0)
 
 

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from eventually import eventually
+from model.shown_terminal import shown_on
 
 from kafkacore import KafkaConsumer, KafkaProducer
 from kafkacore.admin import KafkaAdminClient, NewTopic
@@ -121,8 +122,9 @@ def test_terminal_shows_what_a_pipe_gets(broker):
         subprocess.run(words, stdout=side, stderr=subprocess.PIPE, check=True)
     finally:
         os.close(side)
-    with os.fdopen(terminal, "rb", buffering=0) as screen:
-        assert screen.read(10_000).replace(b"\r\n", b"\n") == piped.stdout
+    shown = shown_on(terminal)
+    os.close(terminal)
+    assert shown.replace(b"\r\n", b"\n") == piped.stdout
 
 
 def test_offsets_of_a_group_move_only_with_execute(run, tmp_path):
