@@ -127,7 +127,8 @@ def test_interrupts_at_any_time_lose_no_record_and_cost_no_time_out(consumer: Ka
     in_poll = False
 
     def interrupt() -> None:
-        while not done.wait(chance.uniform(0.002, 0.02)):
+        # The pauses grow until records arrive. On a slow machine each poll would otherwise be interrupted.
+        while not done.wait(chance.uniform(0.002, 0.02) * (1 + in_vain)):
             os.kill(os.getpid(), signal.SIGINT)
 
     def on_interrupt(*_: object) -> None:
@@ -138,14 +139,14 @@ def test_interrupts_at_any_time_lose_no_record_and_cost_no_time_out(consumer: Ka
             raise KeyboardInterrupt
 
     position = dict.fromkeys(range(PARTITIONS), 0)
-    taken = interrupts = 0
+    taken = interrupts = in_vain = 0
     thread = threading.Thread(target=interrupt)
     before = signal.signal(signal.SIGINT, on_interrupt)
     thread.start()
     try:
 
         def step() -> None:
-            nonlocal in_poll, interrupts, position, taken
+            nonlocal in_poll, in_vain, interrupts, position, taken
             records: dict[TopicPartition, list[ConsumerRecord]] = {}
             try:
                 try:
@@ -155,6 +156,7 @@ def test_interrupts_at_any_time_lose_no_record_and_cost_no_time_out(consumer: Ka
                     in_poll = False
             except KeyboardInterrupt:
                 interrupts += 1
+                in_vain += 1
                 # An interrupt after poll() returns and before the assignment loses these records. Seek back.
                 for partition, offset in position.items():
                     consumer.seek(TopicPartition("interrupts", partition), offset)
@@ -163,6 +165,7 @@ def test_interrupts_at_any_time_lose_no_record_and_cost_no_time_out(consumer: Ka
                 assert [record.offset for record in some] == list(expected)
                 position[tp.partition] += len(some)
                 taken += len(some)
+                in_vain = 0
             if sum(position.values()) == RECORDS:
                 # All records were read before there were enough interrupts. Read them again.
                 position = dict.fromkeys(range(PARTITIONS), 0)
