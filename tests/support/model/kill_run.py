@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import confluent_kafka
-from eventually import BUDGET_MS, BUDGET_S
+from eventually import BUDGET_MS, BUDGET_S, eventually
 from model.kill_ledger import KillLedger, value_of
 from model.killed_group import KilledGroup
 
@@ -80,11 +80,16 @@ class KillRun:
         consumers = [self._thread(self.group.be_member, each, self._producers_done) for each in stays]
         consumers.append(self._thread(self.group.watch))
         try:
-            for _ in range(kills):
+            for number in range(kills):
+                if number % 3 == 0:
+                    # On a slow machine the broker would be killed again before each check of the group.
+                    eventually(lambda least=number // 3: self.group.checks >= least or self._crashes)
                 # This waits for no condition: the time of the kill is random.
                 self._stopped.wait(SHORTEST_LIFE_S * (LONGEST_LIFE_S / SHORTEST_LIFE_S) ** chance.random())
                 assert not self._crashes, self._crashes
                 self._kill_and_start()
+            # On a slow machine the group may have done nothing between the kills.
+            eventually(lambda: self._crashes or (self.group.commits >= kills and self.group.stays > MEMBERS))
         finally:
             self._stopped.set()
             for thread in producers:

@@ -26,8 +26,10 @@ def test_acknowledged_commit_is_there_after_every_kill(tmp_path: Path) -> None:
     seed = new_seed()
     rng = random.Random(seed)
     kills = dose(8, 200)
-    # Small segments, so that the offsets topic rolls new ones during the kills.
-    with EmbeddedBroker(tmp_path, offsets_topic_segment_bytes=100_000) as broker:
+    # Small segments, so that the offsets topic rolls new ones during the kills. A commit may wait for the
+    # disk of a busy machine longer than Kafka's 5 s.
+    settings = {"offsets_topic_segment_bytes": 100_000, "offsets_commit_timeout_ms": 60_000}
+    with EmbeddedBroker(tmp_path, **settings) as broker:
         with Line(broker.bootstrap_servers) as asked:
             topic = CreateTopicsRequest.CreatableTopic(
                 name="t", num_partitions=PARTITIONS, replication_factor=1
