@@ -189,6 +189,8 @@ def test_missing_topic_is_quoted(kafka_broker: EmbeddedBroker) -> None:
         KafkaProducer(
             bootstrap_servers=kafka_broker.bootstrap_servers,
             allow_auto_create_topics=False,
+            # Do not let the constructor wait for max_block_ms, which is short for a busy machine.
+            bootstrap_timeout_ms=0,
             max_block_ms=500,
         ) as producer,
         pytest.raises(Exception) as raised,  # noqa: PT011 - the page quotes the class
