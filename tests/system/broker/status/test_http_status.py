@@ -301,8 +301,8 @@ def test_metrics_are_what_prometheus_reads(broker: KafkaBroker) -> None:
 
 
 def test_broker_that_does_not_answer_is_unhealthy(broker: KafkaBroker) -> None:
-    broker.request_stop()
     (network,) = [thread for thread in threading.enumerate() if thread.name == "kafka-broker-network"]
+    broker.request_stop()
     network.join(BUDGET_S)
     answer, text = ask(broker, "/healthz")
     assert (answer.status, text) == (503, "the broker does not respond\n")
