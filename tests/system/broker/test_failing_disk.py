@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from eventually import BUDGET_S
+from eventually import BUDGET_S, eventually
 from model.broker_in_hand import BrokerInHand, frame_of
 from model.dose import dose, note
 from model.log_oracle import NOW_MS, batch, read_all
@@ -247,18 +247,22 @@ def test_clients_of_a_full_broker_wait_for_space_and_lose_nothing(tmp_path: Path
             disk.left = 60_000
             futures = [producer.send("t", value, partition=0) for value in values[1:]]
             consumer.assign([tp])
-            found = read_until(consumer, lambda: not disk.left)
-            assert found, "existing records must be readable while the disk is full"
+            eventually(lambda: not disk.left)
+            # Existing records are readable while the disk is full.
+            found: list[bytes] = []
+            read_until(consumer, found, lambda: bool(found))
             assert not all(future.is_done for future in futures)
             disk.left = 1 << 30
             assert [future.get(BUDGET_S).offset for future in futures] == list(range(1, 300))
-            found += read_until(consumer, lambda: consumer.position(tp) == 300)
+            read_until(consumer, found, lambda: consumer.position(tp) == 300)
     assert found == values
 
 
-def read_until(consumer: KafkaConsumer, is_done: Callable[[], bool]) -> list[bytes]:
-    found: list[bytes] = []
-    while not is_done():
+def read_until(consumer: KafkaConsumer, found: list[bytes], is_done: Callable[[], bool]) -> None:
+    """Append values to ``found`` until ``is_done`` returns true."""
+
+    def read() -> None:
         for records in consumer.poll(timeout_ms=50).values():
-            found += [record.value for record in records]
-    return found
+            found.extend(record.value for record in records)
+
+    eventually(is_done, lambda: f"{len(found)} records", step=read)
