@@ -26,9 +26,10 @@ from kafkacore.broker.replica.replica_manager import ReplicaManager
 from kafkacore.broker.server.metrics import BrokerMetrics
 from kafkacore.broker.server.node_listeners import OpenListener
 from kafkacore.broker.server.socket_server import SocketServer
-from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.errors import MalformedMessageError
 from kafkacore.network import MemoryPool, Selector
+from kafkacore.testing import VirtualClock
 
 
 class ScriptedApis:
@@ -86,17 +87,18 @@ class Harness:
         memory: int | None = None,
         rate: int = 1000,
         ip_quota: IpConnectionQuota | None = None,
+        clock: Clock = SYSTEM_CLOCK,
         **settings: str,
     ) -> None:
         listener = socket.create_server(("127.0.0.1", 0))
         self.address = listener.getsockname()
         selector = Selector(
-            SYSTEM_CLOCK,
+            clock,
             max_receive_size=max_receive_size,
             memory_pool=None if memory is None else MemoryPool(memory),
         )
-        timer = self.timer = Timer(SYSTEM_CLOCK.monotonic_ms())
-        self.replica_manager = ReplicaManager(None, SYSTEM_CLOCK, timer, selector.wakeup)  # type: ignore[arg-type]
+        timer = self.timer = Timer(clock.monotonic_ms())
+        self.replica_manager = ReplicaManager(None, clock, timer, selector.wakeup)  # type: ignore[arg-type]
         self.apis = ScriptedApis(self.replica_manager)
         configured = Listener(
             name="PLAINTEXT",
@@ -117,7 +119,7 @@ class Harness:
             self.apis,  # type: ignore[arg-type]
             self.replica_manager,
             timer,
-            clock=SYSTEM_CLOCK,
+            clock=clock,
             limits=ConnectionLimits(max_connections, max_connections_per_ip),
             ip_quota=ip_quota,
         )
@@ -465,7 +467,9 @@ def test_address_that_connects_too_often_is_disconnected_after_a_while() -> None
     # Two samples of a second: two connections are one per second.
     quota = IpConnectionQuota(3, 1000.0)
     quota.set_limit("127.0.0.1", 1)
-    harness = Harness(ip_quota=quota)
+    # With the system's clock, connections with a long pause between them would not exceed the rate.
+    clock = VirtualClock()
+    harness = Harness(ip_quota=quota, clock=clock)
     try:
         first = harness.connect()
         harness.connect()
@@ -473,6 +477,7 @@ def test_address_that_connects_too_often_is_disconnected_after_a_while() -> None
         harness.clients.append(throttled)
         harness.until(lambda: harness.server.refused_count == 1)
         assert len(harness.server._throttled) == 1
+        clock.advance(1000.0)
         assert harness.is_hung_up(throttled)
         assert harness.server._throttled == set()
         first.sendall(frame(b"hello"))
