@@ -122,8 +122,9 @@ def test_transaction_survives_the_stop_and_restart_of_its_coordinator(
         assert {
             node: [each.transactional_id for each in found] for node, found in listed.items() if found
         } == {first: ["tx"]}
-        described = admin.describe_transactions(["tx"])["tx"]
-        assert described.state is TransactionState.COMPLETE_COMMIT
+        # The coordinator writes this state after the markers, which are what the consumer has waited for.
+        complete = TransactionState.COMPLETE_COMMIT
+        eventually(lambda: admin.describe_transactions(["tx"])["tx"].state is complete)
 
 
 def test_open_transaction_is_aborted_by_a_later_producer_after_a_move(
