@@ -6,6 +6,7 @@ import threading
 from types import SimpleNamespace
 from typing import Any
 
+from eventually import eventually
 from model.kill_run import KillRun
 from peers.apache_kafka import free_ports
 
@@ -16,9 +17,11 @@ def test_send_that_librdkafka_gives_up_is_known_from_its_own_report() -> None:
     run = KillRun(broker, limit_s=0.5)
     producer = threading.Thread(target=run._produce_librdkafka, args=(2,))
     producer.start()
-    run._stopped.wait(0.2)
-    run._stopped.set()
-    producer.join()
+    try:
+        eventually(lambda: run.ledger.outcomes)
+    finally:
+        run._stopped.set()
+        producer.join()
     sends = sum(len(line) for line in run.ledger.outcomes.values())
     assert sends > 0
     assert run.ledger.given_up == sends
