@@ -7,7 +7,7 @@ import math
 import threading
 
 import pytest
-from eventually import BUDGET_S, eventually
+from eventually import BUDGET_MS, BUDGET_S, eventually
 
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import CredentialsUnavailableError
@@ -110,7 +110,7 @@ def test_slow_provider_stops_nobody_for_long_and_its_token_is_used_later() -> No
 
 def test_expired_token_is_not_shown_when_there_is_no_other() -> None:
     tokens = Tokens(0.0)
-    cache = TokenCache(tokens, SYSTEM_CLOCK, max_wait_ms=10_000.0)
+    cache = TokenCache(tokens, SYSTEM_CLOCK, max_wait_ms=BUDGET_MS)
     cache.log_in()
     tokens.error = HttpsError("https://idp.example answered 401")
     with pytest.raises(
@@ -125,7 +125,7 @@ def test_provider_that_failed_is_asked_again_though_nobody_connects(monkeypatch:
     monkeypatch.setattr("kafkacore.security.sasl.token_cache.RETRY_MS", 1.0)
     tokens = Tokens(HOUR_MS)
     tokens.error = HttpsError("not now")
-    cache = TokenCache(tokens, SYSTEM_CLOCK, max_wait_ms=10_000.0)
+    cache = TokenCache(tokens, SYSTEM_CLOCK, max_wait_ms=BUDGET_MS)
     with pytest.raises(CredentialsUnavailableError, match="not now"):
         cache.token()
     tokens.error = None
