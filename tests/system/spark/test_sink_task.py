@@ -45,9 +45,7 @@ def write(our_broker):
         tables = [pa.record_batch({n: pa.array(v, ARROW[n]) for n, v in each.items()}) for each in batches]
         names = list(batches[0])
         schema = StructType([StructField(name, SPARK.get(name, StringType())) for name in names])
-        source = KafkaCoreDataSource(
-            {"kafka.bootstrap.servers": our_broker.bootstrap_servers, "kafka.max.block.ms": "2000"} | options
-        )
+        source = KafkaCoreDataSource({"kafka.bootstrap.servers": our_broker.bootstrap_servers} | options)
         made = source.streamWriter(schema, False) if streaming else source.writer(schema, False)
         return pickle.loads(pickle.dumps(made)).write(iter(tables))
 
@@ -121,7 +119,8 @@ def test_producer_is_kept_for_the_next_task_of_the_same_configuration(write, rea
     [
         (
             {"value": [b"a", b"b"], "key": ["x", "key" * 20], "partition": [0, 7]},
-            {},
+            # The producer waits for so long for the partition to appear.
+            {"kafka.max.block.ms": "2000"},
             r"row 3 of the task \(topic \S+, partition 7, key 'keykeykey\w{31}'\.\.\.\).*no partition 7",
         ),
         (
