@@ -12,7 +12,6 @@ from model.dose import dose, note
 from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
 from kafkacore.admin import KafkaAdminClient, NewTopic
 from kafkacore.bench.spark.processes import descendants
-from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.testing import EmbeddedBroker
 
 BATCHES = dose(12, 100)
@@ -95,14 +94,17 @@ def assert_flat(samples, what):
 
 
 class Stream:
-    """A topic on one of the brokers with all records that the batches will read."""
+    """A topic on one of the brokers, of which each batch reads the same number of records."""
 
     def __init__(self, spark, servers):
         self._spark = spark
         self.servers = servers
         self.topic = self.new_topic()
-        with KafkaProducer(bootstrap_servers=servers) as producer:
-            for number in range(BATCHES * ROWS_OF_A_BATCH):
+
+    def write(self, batches):
+        """Write the records of so many batches."""
+        with KafkaProducer(bootstrap_servers=self.servers) as producer:
+            for number in range(batches * ROWS_OF_A_BATCH):
                 producer.send(self.topic, b"%d" % number, partition=number % PARTITIONS)
 
     def new_topic(self):
@@ -136,6 +138,7 @@ def stream(spark, request):
 @pytest.mark.timeout(dose(120, 900))
 @pytest.mark.parametrize("stream", BROKERS, indirect=True)
 def test_many_micro_batches_leave_sockets_and_memory_as_they_were(stream, tmp_path, request):
+    stream.write(BATCHES)
     rows, samples = [], []
 
     def take(frame, number):
@@ -163,20 +166,17 @@ def test_many_micro_batches_into_a_topic_leave_sockets_and_memory_as_they_were(
         .option("topic", copy)
         .option("exactly.once", how == "exactly once")
         .option("checkpointLocation", str(tmp_path))
-        .trigger(availableNow=True)
         .start()
     )
-    samples = {}
-    while query.isActive:
-        progress = query.lastProgress
-        if progress is not None and progress["batchId"] not in samples:
-            samples[progress["batchId"]] = processes(stream.servers)
-        SYSTEM_CLOCK.sleep_ms(5)
-    query.awaitTermination()
-    # The last sample may show a query that has ended.
-    running = [each for each in samples.values() if any(process.plans for process in each.values())]
-    assert len(running) > BATCHES - SETTLED
-    assert_flat(running, request.node.callspec.id)
+    samples = []
+    try:
+        for _ in range(BATCHES):
+            stream.write(1)
+            query.processAllAvailable()
+            samples.append(processes(stream.servers))
+    finally:
+        query.stop()
+    assert_flat(samples, request.node.callspec.id)
     places = [TopicPartition(copy, number) for number in range(PARTITIONS)]
     with KafkaConsumer(bootstrap_servers=stream.servers) as consumer:
         # With transactions the log also contains their markers.
