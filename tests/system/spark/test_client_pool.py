@@ -45,8 +45,15 @@ def used(pool, **configs):
     return client
 
 
-def timers():
-    return [thread for thread in threading.enumerate() if thread.name == "kafkacore-idle-clients"]
+@pytest.fixture
+def timers(pool):
+    """Return a function that lists the timers which this test has started."""
+
+    def running():
+        return {thread for thread in threading.enumerate() if thread.name == "kafkacore-idle-clients"}
+
+    before = running()
+    return lambda: running() - before
 
 
 def test_the_same_client_comes_again(pool):
@@ -102,19 +109,19 @@ def test_the_one_used_longest_ago_makes_room(pool):
     assert len(pool) == 2
 
 
-def test_idle_client_is_closed_though_no_task_comes():
+def test_idle_client_is_closed_though_no_task_comes(timers):
     pool = ClientPool(Client, Client.close, idle_limit_ms=20.0, capacity=2)
     clients = [used(pool), used(pool, a=1)]
     assert all(client.ended.wait(BUDGET_S) for client in clients)
     pool.close()
-    assert timers() == []
+    assert not timers()
 
 
-def test_pool_that_is_closed_has_no_clients_and_no_thread(pool):
+def test_pool_that_is_closed_has_no_clients_and_no_thread(pool, timers):
     client = used(pool)
     assert len(timers()) == 1
     pool.close()
-    assert (len(pool), client.end, timers()) == (0, "closed", [])
+    assert (len(pool), client.end, timers()) == (0, "closed", set())
 
 
 def test_client_is_given_back_where_no_thread_can_be_started(pool, clock, monkeypatch):
