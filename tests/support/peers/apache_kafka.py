@@ -18,6 +18,7 @@ import argparse
 import base64
 import contextlib
 import functools
+import os
 import random
 import signal
 import socket
@@ -56,20 +57,36 @@ RESTARTS_SOON = {
 }
 
 
+#: Ports that this process has returned. Their brokers may not have started yet, or may be restarting.
+_given: set[int] = set()
+
+
 def free_ports(count: int) -> list[int]:
     """Return free loopback ports, all different.
 
-    They are outside the kernel's ephemeral range, so no other process is assigned one of them before the
-    broker has started, or while it restarts.
+    They are outside the kernel's ephemeral range, and each process of pytest-xdist has a range of its own. So
+    no other process is assigned one of them before the broker has started, or while it restarts.
     """
+    first, last = _own_ports()
     found: list[int] = []
     with contextlib.ExitStack() as held:
         while len(found) < count:
+            port = random.randint(first, last)
             one = held.enter_context(socket.socket())
             with contextlib.suppress(OSError):
-                one.bind(("127.0.0.1", random.randint(*PORTS)))
-                found.append(one.getsockname()[1])
+                one.bind(("127.0.0.1", port))
+                if port not in _given:
+                    found.append(port)
+                    _given.add(port)
     return found
+
+
+def _own_ports() -> tuple[int, int]:
+    """Return the first and the last port of this process's range."""
+    processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % processes
+    size = (PORTS[1] - PORTS[0]) // processes
+    return PORTS[0] + number * size, PORTS[0] + (number + 1) * size - 1
 
 
 def new_cluster_id() -> str:
