@@ -32,6 +32,8 @@ GROUPS = TOOLS + "consumer.group.ConsumerGroupCommand"
 ADDRESS_FIRST = {TOOLS + "TransactionsCommand", TOOLS + "FeatureCommand", TOOLS + "MetadataQuorumCommand"}
 T0 = 1_700_000_000_000
 TOPIC = "facts"
+#: The brokers' maximum: an open transaction must not be aborted while the tools look at it.
+LONGEST_TRANSACTION_MS = 900_000
 
 
 class Both:
@@ -298,7 +300,11 @@ def test_transactions_are_the_same_and_ours_aborts_one(
     tool = TOOLS + "TransactionsCommand"
     with KafkaAdminClient(bootstrap_servers=both.servers) as admin:
         admin.create_topics([NewTopic("facts-open", num_partitions=1)], wait_for_metadata=True)
-    producer = KafkaProducer(bootstrap_servers=both.servers, transactional_id="facts-payments")
+    producer = KafkaProducer(
+        bootstrap_servers=both.servers,
+        transactional_id="facts-payments",
+        transaction_timeout_ms=LONGEST_TRANSACTION_MS,
+    )
     try:
         producer.init_transactions()
         producer.begin_transaction()
@@ -347,7 +353,11 @@ def test_hanging_transactions_are_the_same(
     long_ago_ms = SYSTEM_CLOCK.wall_ms() - 7_200_000
     with KafkaAdminClient(bootstrap_servers=both.servers) as admin:
         admin.create_topics([NewTopic("hung", num_partitions=3)], wait_for_metadata=True)
-    producer = KafkaProducer(bootstrap_servers=both.servers, transactional_id="hung-known")
+    producer = KafkaProducer(
+        bootstrap_servers=both.servers,
+        transactional_id="hung-known",
+        transaction_timeout_ms=LONGEST_TRANSACTION_MS,
+    )
     try:
         producer.init_transactions()
         producer.begin_transaction()

@@ -25,6 +25,8 @@ from kafkacore.testing.embedded_broker import EmbeddedBroker
 
 DUMP = "org.apache.kafka.tools.DumpLogSegments"
 T0 = TopicPartition("t", 0)
+#: The brokers' maximum: a transaction left open must not be aborted before it has been looked at.
+LONGEST_TRANSACTION_MS = 900_000
 #: State of each transactional id, in the order of their records in the topic.
 STATES = {
     "empty": "Empty",
@@ -41,7 +43,9 @@ def leave(servers: str) -> list[KafkaProducer]:
         admin.create_topics([NewTopic(T0.topic, 1, 1)])
     producers = []
     for name, state in STATES.items():
-        producer = KafkaProducer(bootstrap_servers=servers, transactional_id=name)
+        producer = KafkaProducer(
+            bootstrap_servers=servers, transactional_id=name, transaction_timeout_ms=LONGEST_TRANSACTION_MS
+        )
         producers.append(producer)
         producer.init_transactions()
         if state != "Empty":
