@@ -9,7 +9,7 @@ import random
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 
 import pytest
@@ -26,7 +26,7 @@ from peers.java_peer import JavaPeer
 from kafkacore import KafkaProducer
 from kafkacore.admin import KafkaAdminClient, NewTopic
 from kafkacore.clock import SYSTEM_CLOCK
-from kafkacore.errors import KafkaError
+from kafkacore.errors import InvalidReplicationAssignmentError, KafkaError
 from kafkacore.producer._future import FutureRecordMetadata
 from kafkacore.testing import Ending, FaultProxy
 
@@ -53,8 +53,20 @@ class Cluster:
         return ",".join(proxy.bootstrap_servers for proxy in self.proxies)
 
     def create_topic(self, name: str, assignments: dict[int, list[int]]) -> None:
+        """Create a topic once a replica of each partition is on a broker that is not fenced.
+
+        With its short session, a broker is fenced when the machine stops for a second.
+        """
+        topic = NewTopic(name, replica_assignments=assignments)
         with KafkaAdminClient(bootstrap_servers=self.bootstrap_servers) as admin:
-            admin.create_topics([NewTopic(name, replica_assignments=assignments)])
+
+            def is_created() -> bool:
+                with suppress(InvalidReplicationAssignmentError):
+                    admin.create_topics([topic])
+                    return True
+                return False
+
+            eventually(is_created, f"{name} is not created")
 
 
 @pytest.fixture(scope="module")
