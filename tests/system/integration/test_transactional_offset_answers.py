@@ -128,7 +128,17 @@ class Producer:
         partitions = [{"partition_index": each, "committed_offset": at} for each, at in offsets.items()]
         topics = [{"name": TOPIC, "partitions": partitions}]
         request = made(OffsetCommitRequest, group_id=self.name, topics=topics)
-        return {one.error_code for one in self._broker.ask(request, 9).topics[0].partitions}
+        codes: set[int] = set()
+
+        def ask() -> int:
+            (topic,) = self._broker.ask(request, 9).topics
+            codes.clear()
+            codes.update(one.error_code for one in topic.partitions)
+            return next(iter(codes))
+
+        # A group's coordinator may be found before it has loaded its partition.
+        self._repeated(ask)
+        return codes
 
     def fetch(self, *, stable: bool, partitions: list[int] | None = None) -> Any:
         """Return offset and error code of each partition, by default of all that the group has committed."""
