@@ -288,10 +288,14 @@ def test_client_without_a_login_reads_that_one_may_be_wanted_while_it_polls(
     secure_kafka: SecureKafka, protocol: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings = secure_kafka.settings(f"SASL_{protocol}") | {"security_protocol": protocol}
-    said: list[str] = []
+
+    def said() -> list[str]:
+        return [each.levelname for each in caplog.records if "the port requires a login" in each.message]
+
     with contextlib.closing(KafkaConsumer("anything", **settings, bootstrap_timeout_ms=0)) as consumer:
-        # Enough polls for the warning, and some more to see that it is not repeated.
-        for _ in range(20):
-            assert consumer.poll(timeout_ms=0 if said else 1_000) == {}
-            said = [each.levelname for each in caplog.records if "the port requires a login" in each.message]
-    assert said == ["WARNING"]
+        polled: list[object] = []
+        eventually(said, caplog.text, step=lambda: polled.append(consumer.poll(timeout_ms=1_000)))
+        # Some more polls, to see that it is not repeated.
+        polled += [consumer.poll(timeout_ms=0) for _ in range(20)]
+    assert not any(polled)
+    assert said() == ["WARNING"]
