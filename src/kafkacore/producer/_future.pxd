@@ -3,7 +3,7 @@
 cdef class ProduceResult:
     cdef readonly object topic_partition
     cdef readonly bint done
-    # Whether the batch is done and the registered callbacks have run.
+    # Whether the batch is done and the callbacks have run. Later ones run in the thread that adds them.
     cdef bint _settled
     cdef readonly long long base_offset
     cdef readonly long long log_append_time_ms
@@ -13,11 +13,13 @@ cdef class ProduceResult:
     cdef list _parts
     # Callbacks as a list of (future, function, whether the function is called on success), or None without
     # callbacks. A function with None in the third place is called without arguments, whatever the outcome is.
+    # Until the batch is settled, the thread that has completed it also runs those that other threads add.
     cdef list _watchers
     cdef object _lock
     cdef object _condition
     cdef object _clock
 
+    cdef int _run_callbacks(self) except -1
     cdef int _settle(self) except -1
     cdef int _wait_until(self, object deadline_ms, str what, object timeout) except -1
 

@@ -118,7 +118,8 @@ class FutureRecordMetadata:
     def add_callback(self, f: Callable[..., Any], *args: Any, **kwargs: Any) -> FutureRecordMetadata:
         """Call ``f(*args, record_metadata, **kwargs)`` after the record is acknowledged.
 
-        The producer's network thread calls ``f``. If the record is already done, this method calls ``f``.
+        The producer's network thread calls ``f``. If that thread has already run the callbacks of the batch,
+        this method calls ``f``.
         Exceptions of ``f`` are logged. ``f`` must not wait for another record of the same producer, because
         the wait would block the thread that completes that record. Returns the future.
         """

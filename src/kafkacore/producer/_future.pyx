@@ -56,7 +56,6 @@ cdef class ProduceResult:
         record_errors
             Index in the batch → error, for records that the broker has rejected individually (KIP-467).
         """
-        cdef list watchers
         with self._lock:
             assert not self.done and self._parts is None, "the batch already has an outcome"
             self.base_offset = base_offset
@@ -65,20 +64,31 @@ cdef class ProduceResult:
             self._record_errors = record_errors
             self.done = True
             stamp(Stage.BATCH_COMPLETED, base_offset)
-            watchers = self._watchers
-            self._watchers = None
-            self._settled = watchers is None
+            self._settled = self._watchers is None
             if self._condition is not None:
                 self._condition.notify_all()
-        if watchers is not None:
-            try:
+        if not self._settled:
+            self._run_callbacks()
+
+    cdef int _run_callbacks(self) except -1:
+        """Run the callbacks, with those that are added meanwhile, so that none overtakes another."""
+        cdef list watchers
+        try:
+            while True:
+                with self._lock:
+                    watchers, self._watchers = self._watchers, None
+                    if watchers is None:
+                        # From now on, a callback runs in the thread that adds it.
+                        self._settled = True
+                        break
                 watchers.sort(key=_index_of)
                 for future, function, on_success in watchers:
                     # Catch even SystemExit, because a SystemExit on the network thread must not prevent the
                     # other callbacks.
                     (<FutureRecordMetadata>future)._call(function, on_success, BaseException)
-            finally:
-                self._settle()
+        finally:
+            self._settle()
+        return 0
 
     cdef int _settle(self) except -1:
         with self._lock:
@@ -326,7 +336,8 @@ cdef class FutureRecordMetadata:
     def add_callback(self, f, *args, **kwargs):
         """Call ``f(*args, record_metadata, **kwargs)`` after the record is acknowledged.
 
-        The producer's network thread calls ``f``. If the record is already done, this method calls ``f``.
+        The producer's network thread calls ``f``. If that thread has already run the callbacks of the batch,
+        this method calls ``f``.
         Exceptions of ``f`` are logged. ``f`` must not wait for another record of the same producer, because
         the wait would block the thread that completes that record. Returns the future.
         """
@@ -375,7 +386,7 @@ cdef class FutureRecordMetadata:
             with result._lock:
                 if result._parts is not None:
                     continue
-                if not result.done:
+                if not result._settled:
                     if result._watchers is None:
                         result._watchers = []
                     result._watchers.append((self, function, on_success))

@@ -231,6 +231,34 @@ def test_thread_that_waits_while_its_batch_is_divided_gets_its_own_outcome() -> 
     assert got == [70]
 
 
+def test_callback_that_is_added_while_others_run_overtakes_none() -> None:
+    result = ProduceResult(TP, BlockingClock())
+    futures = [FutureRecordMetadata(result, index) for index in range(2)]
+    is_running, may_go_on = threading.Event(), threading.Event()
+    seen: list[tuple[str, int]] = []
+
+    def note(name: str, _: object) -> None:
+        seen.append((name, threading.get_ident()))
+        is_running.set()
+        assert may_go_on.wait(BUDGET_S)
+
+    for index, future in enumerate(futures):
+        future.add_callback(note, f"first {index}")
+    network = threading.Thread(target=result.complete, args=(0,))
+    network.start()
+    assert is_running.wait(BUDGET_S)
+    for index in (1, 0):
+        futures[index].add_callback(note, f"second {index}")
+    assert futures[0].is_done
+    assert not result.wait(0)
+    may_go_on.set()
+    network.join()
+    assert result.wait(0)
+    assert seen == [(name, network.ident) for name in ("first 0", "first 1", "second 0", "second 1")]
+    futures[0].add_callback(note, "third 0")
+    assert seen[-1] == ("third 0", threading.get_ident())
+
+
 def test_callback_that_refers_to_its_own_future_is_let_go_of_once_it_has_run() -> None:
     class Callback:
         future: FutureRecordMetadata
