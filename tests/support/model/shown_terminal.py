@@ -1,4 +1,4 @@
-"""What programs have shown on a pseudo-terminal."""
+"""Read the output that programs have written to a pseudo-terminal."""
 
 from __future__ import annotations
 
