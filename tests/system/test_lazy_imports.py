@@ -15,7 +15,7 @@ import pytest
 #: Modules that take long to import and that no plaintext client uses.
 UNUSED = (
     "asyncio", "concurrent.futures", "dataclasses", "email", "http", "inspect", "importlib.metadata",
-    "cramjam", "encodings.idna", "json", "logging", "lz4", "pathlib", "pkgutil", "ssl", "tempfile",
+    "copy", "cramjam", "encodings.idna", "json", "logging", "lz4", "pathlib", "pkgutil", "ssl", "tempfile",
     "urllib", "zipfile", "zstandard",
     "kafkacore.network._tls", "kafkacore.producer.transaction_manager",
     "kafkacore.security.client_authenticator", "kafkacore.security.https", "kafkacore.security.sasl",

@@ -5,7 +5,6 @@ A row is one record of that call. Consecutive rows in the same batch form one se
 only a few dozen segments. An object for a single row is created only on request.
 """
 
-import copy
 from array import array
 from bisect import bisect_right
 from functools import partial
@@ -262,7 +261,9 @@ cdef class BatchFuture:
                             found = leaf.result._record_errors.get(leaf.index + at, found)
         if found is None:
             return None
-        error = copy.copy(found)
+        # Importing it takes a part of the time in which a process starts.
+        from copy import copy
+        error = copy(found)
         error.row = first
         error.__notes__ = [*getattr(found, "__notes__", ()), f"row {first} of {self._source.row_count}"]
         return error

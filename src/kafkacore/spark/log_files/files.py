@@ -49,7 +49,7 @@ LOCAL_CHUNK_BYTES = 1 << 20
 _SEGMENT = re.compile(r"(\d{20})(-[\w-]+)?\.log")
 # In tiered storage, the topic's id (16 bytes in base64) follows the name of a topic or a partition.
 _ID = r"(?:-[\w-]{22})?"
-_TOPIC = f"{TOPIC_NAME_CHARACTERS}{{1,{MAX_TOPIC_NAME_LENGTH}}}"
+_TOPIC = f"[{TOPIC_NAME_CHARACTERS}]{{1,{MAX_TOPIC_NAME_LENGTH}}}"
 _PARTITION_FOLDER = re.compile(rf"({_TOPIC}?)-(\d{{1,10}}){_ID}")
 _TOPIC_FOLDER = re.compile(rf"({_TOPIC})-[\w-]{{22}}")
 # Names of directories that a broker is about to delete or to move.
