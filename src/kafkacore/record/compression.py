@@ -231,12 +231,12 @@ def _decompress_snappy(data: memoryview, max_size: int) -> Buffer:
     if total > max_size:
         raise _too_large(max_size)
     plain = bytearray(total)
-    # The memoryview must be released before the bytearray is returned.
-    with memoryview(plain) as out:
-        if is_framed:
+    if is_framed:
+        # The memoryview must be released before the bytearray is returned.
+        with memoryview(plain) as out:
             _decompress_blocks(data, at, out)
-        elif cramjam.snappy.decompress_raw_into(data, out) != total:
-            raise CorruptRecordError("snappy block is shorter than the size it states")
+    elif cramjam.snappy.decompress_raw_into(data, plain) != total:
+        raise CorruptRecordError("snappy block is shorter than the size it states")
     return plain
 
 
@@ -254,10 +254,10 @@ def _decompress_blocks(data: memoryview, at: int, out: memoryview) -> None:
             at += 5
             continue
         block = data[at + 4 : at + 4 + size]
-        plain_size = cramjam.snappy.decompress_raw_len(block)
-        if cramjam.snappy.decompress_raw_into(block, out[done : done + plain_size]) != plain_size:
-            raise CorruptRecordError("snappy block is shorter than the size it states")
-        done += plain_size
+        # On free-threaded Python, cramjam does not write into a part of a memoryview.
+        plain = cramjam.snappy.decompress_raw(block)
+        out[done : done + len(plain)] = memoryview(plain)
+        done += len(plain)
         at += 4 + size
 
 
