@@ -16,6 +16,8 @@ BUDGET_S: Final = 60.0 * SCALE
 BUDGET_MS: Final = 1000 * BUDGET_S
 #: Session timeout of members that stay in their group for a whole test. A broker accepts at most 30 minutes.
 LONG_SESSION_MS: Final = int(min(10 * BUDGET_MS, 1_800_000))
+#: The brokers' maximum, for transactions that must not be aborted while a test looks at them.
+LONG_TRANSACTION_MS: Final = 900_000
 
 
 class Child(Protocol):

@@ -79,16 +79,16 @@ cdef class ProduceResult:
                     watchers, self._watchers = self._watchers, None
                     if watchers is None:
                         # From now on, a callback runs in the thread that adds it.
-                        self._settled = True
-                        break
+                        self._settle()
+                        return 0
                 watchers.sort(key=_index_of)
                 for future, function, on_success in watchers:
                     # Catch even SystemExit, because a SystemExit on the network thread must not prevent the
                     # other callbacks.
                     (<FutureRecordMetadata>future)._call(function, on_success, BaseException)
-        finally:
+        except BaseException:
             self._settle()
-        return 0
+            raise
 
     cdef int _settle(self) except -1:
         with self._lock:

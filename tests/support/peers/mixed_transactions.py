@@ -10,7 +10,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 import confluent_kafka
-from eventually import BUDGET_S, eventually
+from eventually import BUDGET_S, LONG_TRANSACTION_MS, eventually
 
 from kafkacore import KafkaConsumer, TopicPartition
 
@@ -46,7 +46,7 @@ class MixedTransactions:
                     "compression.type": COMPRESSIONS[number % len(COMPRESSIONS)],
                     # The broker's maximum: a transaction left open must not be aborted while the topic is
                     # read.
-                    "transaction.timeout.ms": 900_000,
+                    "transaction.timeout.ms": LONG_TRANSACTION_MS,
                 }
             )
             for number in range(PRODUCERS)

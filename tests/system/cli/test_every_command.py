@@ -9,7 +9,7 @@ import threading
 from contextlib import contextmanager, suppress
 
 import pytest
-from eventually import BUDGET_MS, BUDGET_S
+from eventually import BUDGET_S, LONG_TRANSACTION_MS
 
 from kafkacore import KafkaProducer
 from kafkacore.admin import KafkaAdminClient, NewTopic, UserScramCredentialUpsertion
@@ -77,8 +77,6 @@ ROWS = {
 }
 #: The topics and groups of the run with ``--json`` and of the other one.
 RUNS = ("as-json", "as-text")
-#: The broker must not abort an open transaction before a command does. It accepts at most 15 minutes.
-LONG_TRANSACTION_MS = int(min(10 * BUDGET_MS, 900_000))
 
 
 def leaves(parser, path=()):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from eventually import eventually
+from eventually import LONG_TRANSACTION_MS, eventually
 from model.dose import new_seed
 from model.new_topics import create_topics
 from model.raw_line import Line
@@ -138,7 +138,9 @@ def taken(tmp_path_factory: pytest.TempPathFactory) -> Taken:
         create_topics(servers, NewTopic(TOPIC, 1, 1, topic_configs={"segment.bytes": str(SEGMENT_BYTES)}))
         producers = [
             KafkaProducer(
-                bootstrap_servers=servers, transactional_id=f"t{number}", transaction_timeout_ms=900_000
+                bootstrap_servers=servers,
+                transactional_id=f"t{number}",
+                transaction_timeout_ms=LONG_TRANSACTION_MS,
             )
             for number in range(4)
         ]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from eventually import eventually
+from eventually import LONG_TRANSACTION_MS, eventually
 from model.authorisation_requests import made
 from model.broker_harness import batch
 from model.raw_line import Line
@@ -32,8 +32,6 @@ GROUPS = TOOLS + "consumer.group.ConsumerGroupCommand"
 ADDRESS_FIRST = {TOOLS + "TransactionsCommand", TOOLS + "FeatureCommand", TOOLS + "MetadataQuorumCommand"}
 T0 = 1_700_000_000_000
 TOPIC = "facts"
-#: The brokers' maximum: an open transaction must not be aborted while the tools look at it.
-LONGEST_TRANSACTION_MS = 900_000
 
 
 class Both:
@@ -303,7 +301,7 @@ def test_transactions_are_the_same_and_ours_aborts_one(
     producer = KafkaProducer(
         bootstrap_servers=both.servers,
         transactional_id="facts-payments",
-        transaction_timeout_ms=LONGEST_TRANSACTION_MS,
+        transaction_timeout_ms=LONG_TRANSACTION_MS,
     )
     try:
         producer.init_transactions()
@@ -356,7 +354,7 @@ def test_hanging_transactions_are_the_same(
     producer = KafkaProducer(
         bootstrap_servers=both.servers,
         transactional_id="hung-known",
-        transaction_timeout_ms=LONGEST_TRANSACTION_MS,
+        transaction_timeout_ms=LONG_TRANSACTION_MS,
     )
     try:
         producer.init_transactions()

@@ -6,7 +6,7 @@ import re
 import shutil
 from pathlib import Path
 
-from eventually import eventually
+from eventually import LONG_TRANSACTION_MS, eventually
 from peers.apache_kafka import started_in_scratch_folder
 from peers.jars import run_java
 
@@ -25,8 +25,6 @@ from kafkacore.testing.embedded_broker import EmbeddedBroker
 
 DUMP = "org.apache.kafka.tools.DumpLogSegments"
 T0 = TopicPartition("t", 0)
-#: The brokers' maximum: a transaction left open must not be aborted before it has been looked at.
-LONGEST_TRANSACTION_MS = 900_000
 #: State of each transactional id, in the order of their records in the topic.
 STATES = {
     "empty": "Empty",
@@ -44,7 +42,7 @@ def leave(servers: str) -> list[KafkaProducer]:
     producers = []
     for name, state in STATES.items():
         producer = KafkaProducer(
-            bootstrap_servers=servers, transactional_id=name, transaction_timeout_ms=LONGEST_TRANSACTION_MS
+            bootstrap_servers=servers, transactional_id=name, transaction_timeout_ms=LONG_TRANSACTION_MS
         )
         producers.append(producer)
         producer.init_transactions()

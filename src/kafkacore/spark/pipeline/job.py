@@ -149,7 +149,7 @@ def run_pipeline(
                 seen.update()
                 stopped = not ended and stop_wanted()
             if stopped:
-                _finish_batch(query, seen)
+                _finish_batch(query, seen.last)
     finally:
         if not ended:
             in_time(query.stop)
@@ -235,13 +235,12 @@ class _Batches:
         )
 
 
-def _finish_batch(query: StreamingQuery, seen: _Batches) -> None:
+def _finish_batch(query: StreamingQuery, before: int) -> None:
     """Wait until the current batch, if there is one, has completed.
 
     Spark takes tens of milliseconds to plan the next batch. So the query usually stops before the next batch
     writes records.
     """
-    before = seen.last
     while query.isActive and query.status["isTriggerActive"]:
         query.awaitTermination(STOP_CHECK_S)  # type: ignore[arg-type]  # takes fractions
         last = query.lastProgress
