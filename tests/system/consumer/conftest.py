@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from eventually import BUDGET_S
+from gc_callbacks import removed_gc_callbacks
 from model.consumer_fixtures import clock, make_consumer, make_fetcher, make_network_client
 
 __all__ = ["clock", "ctrl_c", "make_consumer", "make_fetcher", "make_network_client"]
@@ -30,5 +31,6 @@ def ctrl_c(tmp_path_factory):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield module
+    with removed_gc_callbacks():
+        yield module
     signal.signal(signal.SIGINT, before)
