@@ -17,9 +17,9 @@ UNUSED = (
     "asyncio", "concurrent.futures", "dataclasses", "email", "http", "inspect", "importlib.metadata",
     "copy", "cramjam", "encodings.idna", "json", "logging", "lz4", "pathlib", "pkgutil", "ssl", "tempfile",
     "urllib", "zipfile", "zstandard",
-    "kafkacore.network._tls", "kafkacore.producer.transaction_manager",
-    "kafkacore.security.client_authenticator", "kafkacore.security.https", "kafkacore.security.sasl",
-    "kafkacore.security.tls_contexts",
+    "kafkacore.client.proxy", "kafkacore.network._tls", "kafkacore.producer.transaction_manager",
+    "kafkacore.security.client_authenticator", "kafkacore.security.https", "kafkacore.security.proxy_url",
+    "kafkacore.security.sasl", "kafkacore.security.tls_contexts",
 )  # fmt: skip
 _ARGUMENTS = "bootstrap_servers='127.0.0.1:1', api_version=(4, 0)"
 

@@ -84,7 +84,7 @@ def require_listener(
     """
     servers = parse_bootstrap_servers(bootstrap)
     checked = proxy_url_or_none("proxy_url", proxy_url)
-    proxy = client_proxy({"proxy_url": checked}, resolve_host, SYSTEM_CLOCK)
+    proxy = None if checked is None else client_proxy(checked, resolve_host, SYSTEM_CLOCK)
     for attempt in range(REFUSALS):
         if attempt:
             clock.sleep_ms(REFUSAL_PAUSE_MS)

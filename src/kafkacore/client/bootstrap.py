@@ -15,7 +15,6 @@ from kafkacore.client.addresses import (
 from kafkacore.client.channel_builders import channel_builder
 from kafkacore.client.metadata import Metadata
 from kafkacore.client.network_client import NetworkClient
-from kafkacore.client.proxy import client_proxy
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.network import Selectable, Selector
@@ -56,7 +55,12 @@ def bootstrap_client(
         ``bootstrap_servers`` is invalid or cannot be resolved, the security settings are invalid, or the
         library for ``proxy_url`` is not installed.
     """
-    proxy = client_proxy(config, resolver, clock)
+    proxy = None
+    if config["proxy_url"] is not None:
+        # Few clients use a proxy, and each program would import this module.
+        from kafkacore.client.proxy import client_proxy
+
+        proxy = client_proxy(config["proxy_url"], resolver, clock)
     builder = channel_builder(config, clock, proxy)
     servers = _servers(config)
     metadata = _metadata(config, clock, topic_expiry_ms)

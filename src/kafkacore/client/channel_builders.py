@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from kafkacore.client.proxy import Proxy
 from kafkacore.clock import Clock
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.network import ChannelBuilder
@@ -13,6 +12,8 @@ from kafkacore.security import Secret
 
 if TYPE_CHECKING:
     import ssl
+
+    from kafkacore.client.proxy import Proxy
 
 #: Settings that cannot be combined with ``ssl_context``, because the context contains them.
 _CONTEXT_SETTINGS: Final = (

@@ -23,7 +23,6 @@ from kafkacore.client.exponential_backoff import ExponentialBackoff
 from kafkacore.client.metadata import Metadata
 from kafkacore.client.metadata_updater import MetadataUpdater
 from kafkacore.client.native_heartbeats import NativeHeartbeats
-from kafkacore.client.proxy import Proxy
 from kafkacore.client.requests import ClientResponse, Completion, CorrelationIds
 from kafkacore.clock import Clock
 from kafkacore.errors import AuthenticationFailedError, IllegalStateError, KafkaError, UnsupportedVersionError
@@ -34,6 +33,7 @@ from kafkacore.structs import Node, printable
 
 if TYPE_CHECKING:
     from kafkacore.client.native_heartbeats import HeartbeatMessage
+    from kafkacore.client.proxy import Proxy
 
 logger = logger_of(__name__)
 

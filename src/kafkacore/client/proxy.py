@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import select
 import socket
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from kafkacore.client.addresses import Resolver
 from kafkacore.clock import Clock
@@ -291,7 +290,6 @@ class _StandIn:
         """Do nothing, because the channel owns the socket."""
 
 
-def client_proxy(config: Mapping[str, Any], resolver: Resolver, clock: Clock) -> Proxy | None:
-    """Create the proxy of a client from its settings; return ``None`` without ``proxy_url``."""
-    url: Secret | None = config["proxy_url"]
-    return None if url is None else Proxy(parse_proxy_url(url.text()), resolver, clock)
+def client_proxy(url: Secret, resolver: Resolver, clock: Clock) -> Proxy:
+    """Create the proxy of a client from the setting ``proxy_url``."""
+    return Proxy(parse_proxy_url(url.text()), resolver, clock)

@@ -8,7 +8,6 @@ from kafkacore.security.secret import Secret
 
 #: Schemes, and whether the proxy resolves the host names of brokers.
 SCHEMES: Final = {"socks5": False, "socks5h": True, "http": True}
-EXAMPLE: Final = "socks5h://user:password@proxy.example.com:1080"
 
 
 class ProxyUrl(NamedTuple):

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kafkacore.errors import KafkaConfigurationError
-from kafkacore.security.proxy_url import EXAMPLE, parse_proxy_url
 from kafkacore.security.secret import Secret
 from kafkacore.settings import SECURITY_PROTOCOLS, SettingType, table
 from kafkacore.settings.checks import (
@@ -28,6 +27,7 @@ from kafkacore.settings.checks import (
 if TYPE_CHECKING:
     import ssl
 
+_PROXY_EXAMPLE: Final = "socks5h://user:password@proxy.example.com:1080"
 #: Names of the supported versions of TLS.
 TLS_VERSION_NAMES: Final = ("TLSv1.2", "TLSv1.3")
 
@@ -42,19 +42,22 @@ def secret_or_none(name: str, value: object) -> Secret | None:
     return Secret(value)
 
 
-@checks("str | Secret | None", f"such as `{EXAMPLE}`", SettingType.PASSWORD)
+@checks("str | Secret | None", f"such as `{_PROXY_EXAMPLE}`", SettingType.PASSWORD)
 def proxy_url_or_none(name: str, value: object) -> Secret | None:
     """Accept the URL of a proxy, and hide it because it may contain a password."""
     if value is None:
         return None
     if not isinstance(value, str | Secret):
         raise refuse(name, value, "text or None")
+    # Few clients use a proxy, and each program would import this module.
+    from kafkacore.security.proxy_url import parse_proxy_url
+
     url = Secret(value)
     try:
         parse_proxy_url(url.text())
     except ValueError as error:
         raise KafkaConfigurationError(
-            f"{name} is not the URL of a proxy, such as {EXAMPLE}: {error}"
+            f"{name} is not the URL of a proxy, such as {_PROXY_EXAMPLE}: {error}"
         ) from None
     return url
 
