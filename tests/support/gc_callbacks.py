@@ -9,7 +9,7 @@ from contextlib import contextmanager
 def removed_gc_callbacks() -> Iterator[None]:
     """Remove the callbacks of the garbage collector, and restore them.
 
-    Hypothesis adds one. Python prints an exception in such a callback, and goes on: the test would lose its
+    Hypothesis adds one. Python prints an exception of such a callback and ignores it. The test would lose its
     interrupt, and pytest would report what was printed.
     """
     before = gc.callbacks[:]

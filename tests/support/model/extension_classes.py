@@ -292,11 +292,12 @@ of(
     subscribed_topic_regex=None, server_assignor=None, topic_partitions=None, client_id="c",
     client_host="/h", version=1,
 )  # fmt: skip
+TIMER = of("broker.purgatory._timer.Timer")
+SESSIONS = of("broker.group.consumer._sessions.Sessions", TIMER, CLOCK)
 of(
     "broker.group.consumer._steady.SteadyHeartbeats",
-    Anything(), Anything(), Anything(), Anything(), Anything(),
+    Anything(), Anything(), Anything(), Anything(), SESSIONS,
 )  # fmt: skip
-TIMER = of("broker.purgatory._timer.Timer")
 of("broker.purgatory._delayed_operation.DelayedOperation", 5.0)
 of("broker.purgatory._delayed_operation.DelayedOperationPurgatory", TIMER)
 of("broker.purgatory._delayed_operation.DelayedProduce", 5.0, [], Anything())

@@ -12,6 +12,7 @@ from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.config.group_limits import GroupLimits
 from kafkacore.broker.group.classic_group import ClassicGroup
 from kafkacore.broker.group.consumer._heartbeat import ConsumerHeartbeat
+from kafkacore.broker.group.consumer._steady import SteadyAnswer
 from kafkacore.broker.group.consumer.consumer_group import ConsumerGroup
 from kafkacore.broker.group.consumer.heartbeats import HeartbeatResult
 from kafkacore.broker.group.group_coordinator import GroupCoordinator, Leaving, Syncing
@@ -236,6 +237,9 @@ class GroupHarness:
     def state(self) -> str:
         return self.group.state.value
 
+    def steady_answer(self, heartbeat: ConsumerHeartbeat, node_id: int) -> SteadyAnswer | None:
+        return self.coordinator.steady_answer(heartbeat, node_id, self.clock.monotonic_ms())
+
     def pass_ms(self, duration_ms: float) -> None:
         """Advance the clock and run each due task at its time."""
         end_ms = self.clock.monotonic_ms() + duration_ms
@@ -360,7 +364,7 @@ class GroupHarness:
             version=version,
         )
         # The general code also handles a heartbeat that has a steady answer: both give the same result.
-        steady = self.coordinator.steady_answer(heartbeat, node_id)
+        steady = self.steady_answer(heartbeat, node_id)
         try:
             self.coordinator.consumer_heartbeat(
                 heartbeat,

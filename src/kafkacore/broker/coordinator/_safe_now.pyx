@@ -1,7 +1,7 @@
 """Checks whether a coordinator can answer at once, for requests that change nothing.
 
-A group of 10,000 members sends 2,000 such heartbeats per second. The methods of ``CoordinatorLog``, one call
-after the other, took a fifth of the time of a heartbeat.
+A group of 10,000 members sends 2,000 such heartbeats per second. The methods of the coordinator's parts, one
+call after the other, took a fifth of the time of a heartbeat. This function therefore reads their attributes.
 """
 
 from kafkacore.coordinator import partition_for
@@ -23,17 +23,16 @@ def is_safe_now(log not None, str key not None, int node_id):
         Node that received the request.
     """
     cdef list partitions = log._partitions
-    if log.refusal is not None or not partitions:
-        return False
-    topic = log._topics.get(log.topic.name)
-    # Another object may have an equal id, but then check() passes too.
-    if topic is None or topic.topic_id is not log._topic_id:
+    if log.refusal is not None or not partitions or log._topics_version != log._topics.version:
         return False
     partition = partitions[<int> partition_for(key, len(partitions))]
     if partition is None or partition.is_loading or partition.has_failed:
         return False
-    if log._cluster.leader(partition.topic_partition) != node_id:
+    leader = log._cluster.only_node
+    if (log._cluster.leader(partition.topic_partition) if leader is None else leader) != node_id:
         return False
-    if partition.log.failure is not None or partition.log.leader_epoch != partition.leader_epoch:
+    partition_log = partition.log
+    if partition_log.failure is not None or partition_log.leader_epoch != partition.leader_epoch:
         return False
-    return partition.pending.is_safe_now
+    pending = partition.pending
+    return not pending.waiting and partition_log.high_watermark >= pending.last_required

@@ -13,6 +13,7 @@ for the high watermark instead.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Generic
 from uuid import UUID
 
@@ -132,6 +133,11 @@ class CoordinatorLog(Generic[LoadedT]):
         self._replica_manager = replica_manager
         self._loader = PartitionLoader(topic.load_buffer_size, loader_thread_name)
         self._topic_id: UUID | None = None
+        # Version of the catalog at the last look at the topic.
+        self._topics_version = -1
+        #: Returns whether :meth:`check` would pass for a key and a node, and :meth:`when_safe` would call its
+        #: function at once. ``False`` may also mean that only :meth:`check` can find out.
+        self.is_safe_now: Callable[[str, int], bool] = partial(is_safe_now, self)
         self._partitions: list[_Partition | None] = []
         #: For tests: the exception that :meth:`check` raises.
         self.refusal: Exception | None = None
@@ -168,10 +174,12 @@ class CoordinatorLog(Generic[LoadedT]):
 
     def _look_at_topic(self) -> None:
         """Load or unload partitions if the topic has been created or deleted."""
+        if self._topics_version == self._topics.version:
+            return
+        self._topics_version = self._topics.version
         topic = self._topics.get(self.topic.name)
         topic_id = None if topic is None else topic.topic_id
-        # UUID.__eq__ is a Python method, and each heartbeat of a member comes here.
-        if topic_id is self._topic_id or topic_id == self._topic_id:
+        if topic_id == self._topic_id:
             return
         # Set the id first: a client whose request fails below may retry at once and call this method again.
         self._topic_id = topic_id
@@ -495,13 +503,6 @@ class CoordinatorLog(Generic[LoadedT]):
         number = self.partition_for(key)
         partition = self._active(number)
         partition.pending.when_safe(self.topic.append_timeout_ms, self._watched(number, on_safe))
-
-    def is_safe_now(self, key: str, node_id: int) -> bool:
-        """Return whether :meth:`check` would pass, and :meth:`when_safe` would call its function at once.
-
-        ``False`` may also mean that only :meth:`check` can find out.
-        """
-        return is_safe_now(self, key, node_id)
 
     # ---- State ----------------------------------------------------------------------------------------
 

@@ -69,21 +69,23 @@ class PendingAppends:
         self._log = log
         self._purgatory = purgatory
         self._clock = clock
-        self._waiting: deque[_Waiting] = deque()
+        #: The appends whose callbacks have not been called.
+        self.waiting: deque[_Waiting] = deque()
         self._watch: _Watch | None = None
-        self._last_required = 0
+        #: Offset that the high watermark must reach, so that all appends so far are safe from loss.
+        self.last_required = 0
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return len(self.waiting)
 
     def add(self, required: int, timeout_ms: float, on_safe: OnSafe) -> None:
         """Wait until the high watermark reaches ``required``, the offset after the appended records."""
-        self._last_required = required
+        self.last_required = required
         self._wait(timeout_ms, on_safe)
 
     def advance(self, required: int) -> None:
         """Make later calls of :meth:`when_safe` also wait until the high watermark reaches ``required``."""
-        self._last_required = required
+        self.last_required = required
 
     def when_safe(self, timeout_ms: float, on_safe: OnSafe) -> None:
         """Wait until all appends so far are safe from loss.
@@ -95,32 +97,32 @@ class PendingAppends:
     @property
     def is_safe_now(self) -> bool:
         """Whether all appends so far are safe from loss, and their callbacks have been called."""
-        return not self._waiting and self._log.high_watermark >= self._last_required
+        return not self.waiting and self._log.high_watermark >= self.last_required
 
     def _wait(self, timeout_ms: float, on_safe: OnSafe) -> None:
         if self.is_safe_now:
             on_safe(0)
             return
         deadline_ms = self._clock.monotonic_ms() + timeout_ms
-        self._waiting.append(_Waiting(self._last_required, deadline_ms, on_safe))
+        self.waiting.append(_Waiting(self.last_required, deadline_ms, on_safe))
         self._keep_watch()
 
     def _keep_watch(self) -> None:
-        if self._waiting and self._watch is None:
-            watch = self._watch = _Watch(self._waiting[0].deadline_ms, self)
+        if self.waiting and self._watch is None:
+            watch = self._watch = _Watch(self.waiting[0].deadline_ms, self)
             self._purgatory.try_complete_else_watch(watch, (self._topic_partition,))
 
     def has_settled(self) -> bool:
         """Return whether the first pending append can be answered."""
-        if not self._waiting or self._log.failure is not None:
+        if not self.waiting or self._log.failure is not None:
             return True
-        return self._log.high_watermark >= self._waiting[0].required
+        return self._log.high_watermark >= self.waiting[0].required
 
     def settle(self) -> None:
         """Call the callbacks of the appends that are safe, have failed or have timed out."""
         self._watch = None
-        while self._waiting:
-            first = self._waiting[0]
+        while self.waiting:
+            first = self.waiting[0]
             if self._log.high_watermark >= first.required:
                 code = 0
             elif self._log.failure is not None:
@@ -129,7 +131,7 @@ class PendingAppends:
                 code = CoordinatorNotAvailableError.errno
             else:
                 break
-            self._waiting.popleft()
+            self.waiting.popleft()
             _notify(first.on_safe, code)
         self._keep_watch()
 
@@ -138,7 +140,7 @@ class PendingAppends:
         watch, self._watch = self._watch, None
         if watch is not None:
             self._purgatory.cancel(watch)
-        waiting, self._waiting = self._waiting, deque()
+        waiting, self.waiting = self.waiting, deque()
         for one in waiting:
             _notify(one.on_safe, code)
 

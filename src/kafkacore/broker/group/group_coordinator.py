@@ -21,7 +21,8 @@ from kafkacore.broker.coordinator.interfaces import CoordinatorRecord
 from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.group.classic_group import ClassicGroup, GroupState
 from kafkacore.broker.group.consumer._heartbeat import ConsumerHeartbeat
-from kafkacore.broker.group.consumer._steady import SteadyAnswer
+from kafkacore.broker.group.consumer._sessions import Sessions
+from kafkacore.broker.group.consumer._steady import SteadyHeartbeats
 from kafkacore.broker.group.consumer.classic_members import ClassicMembers
 from kafkacore.broker.group.consumer.consumer_group import ConsumerGroup, GroupChange
 from kafkacore.broker.group.consumer.group_topics import GroupTopics
@@ -29,7 +30,6 @@ from kafkacore.broker.group.consumer.heartbeats import ConsumerHeartbeats, OnHea
 from kafkacore.broker.group.consumer.member_updates import MemberUpdates
 from kafkacore.broker.group.consumer.migration import Migration
 from kafkacore.broker.group.consumer.regular_expressions import RegularExpressions
-from kafkacore.broker.group.consumer.sessions import Sessions
 from kafkacore.broker.group.consumer.target_assignments import TargetAssignments
 from kafkacore.broker.group.group_record import born_record
 from kafkacore.broker.group.joining import Admission, Joining
@@ -151,8 +151,11 @@ class GroupCoordinator:
         updates = MemberUpdates(self.registry, group_topics, assignments, regexes, sessions)
         migration = Migration(self.registry, self.rebalancer, sessions, group_topics, config, clock)
         self._updates = updates
+        steady = SteadyHeartbeats(log, self.registry, limits, topics, sessions)
+        #: Returns the response to a ConsumerGroupHeartbeat that changes nothing, if there is one at once.
+        self.steady_answer = steady.answer
         self._consumer_heartbeats = ConsumerHeartbeats(
-            log, self.registry, config, limits, assignments, updates, migration, sessions, clock
+            log, self.registry, config, limits, assignments, updates, migration, steady, sessions, clock
         )
         self._classic_members = ClassicMembers(
             log, config, assignments, updates, migration, self._consumer_heartbeats, sessions, clock
@@ -172,10 +175,6 @@ class GroupCoordinator:
     def serves_consumer_groups(self) -> bool:
         """Whether clients may use the consumer protocol (KIP-848)."""
         return self._allows_consumer_protocol and self._features.group_version >= MIN_GROUP_VERSION
-
-    def steady_answer(self, heartbeat: ConsumerHeartbeat, node_id: int) -> SteadyAnswer | None:
-        """Return the response to a ConsumerGroupHeartbeat that changes nothing, if there is one at once."""
-        return self._consumer_heartbeats.steady.answer(heartbeat, node_id)
 
     def consumer_heartbeat(
         self,

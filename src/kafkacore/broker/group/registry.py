@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from kafkacore.broker.coordinator.interfaces import CoordinatorRecord
 from kafkacore.broker.group.classic_group import ClassicGroup, GroupState
+from kafkacore.broker.group.consumer._sessions import Sessions
 from kafkacore.broker.group.consumer.consumer_group import ConsumerGroup
 from kafkacore.broker.group.consumer.consumer_member import MemberState
+from kafkacore.broker.group.consumer.deadline import Deadline
 from kafkacore.broker.group.consumer.group_records import apply_record
 from kafkacore.broker.group.consumer.removal import removal_of_group
-from kafkacore.broker.group.consumer.sessions import Deadline, Sessions
 from kafkacore.broker.group.group_record import group_of
 from kafkacore.broker.group.interfaces import OffsetExpiry, PartitionCheck
 from kafkacore.broker.group.rebalancer import Rebalancer
@@ -74,6 +75,8 @@ class GroupRegistry:
         self._limits = limits
         self._clock = clock
         self._groups: dict[str, AnyGroup] = {}
+        #: Returns a group of either kind, or ``None``. Each heartbeat calls it.
+        self.get: Callable[[str], AnyGroup | None] = self._groups.get
         # Group ids by partition, so that unloading a partition does not have to look at all groups.
         self._of_partition: dict[int, dict[str, None]] = {}
 
@@ -82,10 +85,6 @@ class GroupRegistry:
 
     def __iter__(self) -> Iterator[AnyGroup]:
         return iter(list(self._groups.values()))
-
-    def get(self, group_id: str) -> AnyGroup | None:
-        """Return a group of either kind, or ``None``."""
-        return self._groups.get(group_id)
 
     def classic_group(self, group_id: str) -> ClassicGroup | None:
         """Return a classic group; ``None`` if it does not exist or is a consumer group."""

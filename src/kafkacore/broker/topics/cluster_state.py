@@ -98,7 +98,8 @@ class ClusterState:
         self._all = {node.node_id: node for node in nodes}
         self._up = dict(self._all)
         self._unregistered: set[int] = set()
-        self._only = nodes[0].node_id if len(nodes) == 1 else None
+        #: Id of the node if there is only one, otherwise ``None``.
+        self.only_node = nodes[0].node_id if len(nodes) == 1 else None
         self._leaders: dict[TopicPartition, int] = {}
         self._replicas: dict[TopicPartition, list[int]] = {}
         self._reassignments: dict[TopicPartition, Reassignment] = {}
@@ -150,7 +151,7 @@ class ClusterState:
         self, topic: str, partitions: range, replication_factor: int, assigned: Sequence[Sequence[int]]
     ) -> None:
         """Set the replicas of new partitions to ``assigned``, or to an even assignment if that is empty."""
-        if self._only is None:
+        if self.only_node is None:
             replicas = assigned or self.spread(topic, partitions, replication_factor)
             self.place(topic, replicas, partitions.start)
 
@@ -220,8 +221,8 @@ class ClusterState:
 
     def replicas(self, topic_partition: TopicPartition) -> list[int]:
         """Return the ids of all replicas of a partition. The first replica is the preferred leader."""
-        if self._only is not None:
-            return [self._only]
+        if self.only_node is not None:
+            return [self.only_node]
         placed = self._replicas.get(topic_partition)
         if placed is None:
             topic, partition = topic_partition
@@ -234,8 +235,8 @@ class ClusterState:
 
     def leader(self, topic_partition: TopicPartition) -> int:
         """Return the id of the leader of a partition, or :data:`NO_LEADER`."""
-        if self._only is not None:
-            return self._only
+        if self.only_node is not None:
+            return self.only_node
         leader = self._leaders.get(topic_partition)
         if leader is None:
             leader = self._leaders[topic_partition] = self._elected(topic_partition)
@@ -260,7 +261,7 @@ class ClusterState:
             The assignment is invalid, see :meth:`check_replicas`.
         """
         self.check_replicas([nodes])
-        if self._only is not None:
+        if self.only_node is not None:
             return
         self.leader(topic_partition)
         earlier = self._reassignments.pop(topic_partition, None)

@@ -2,11 +2,11 @@ from typing import final
 
 from kafkacore.broker.config.group_limits import GroupLimits
 from kafkacore.broker.group.consumer._heartbeat import ConsumerHeartbeat
+from kafkacore.broker.group.consumer._sessions import Sessions
 from kafkacore.broker.group.consumer.consumer_member import ConsumerGroupMember
-from kafkacore.broker.group.consumer.member_updates import MemberUpdates
-from kafkacore.broker.group.consumer.sessions import Sessions
 from kafkacore.broker.group.interfaces import CoordinatorLog
 from kafkacore.broker.group.registry import GroupRegistry
+from kafkacore.broker.topics.topic_catalog import TopicCatalog
 
 @final
 class SteadyAnswer:
@@ -25,8 +25,8 @@ class SteadyHeartbeats:
         log: CoordinatorLog,
         registry: GroupRegistry,
         limits: GroupLimits,
-        updates: MemberUpdates,
+        topics: TopicCatalog,
         sessions: Sessions,
     ) -> None: ...
     def member_of(self, heartbeat: ConsumerHeartbeat) -> ConsumerGroupMember | None: ...
-    def answer(self, heartbeat: ConsumerHeartbeat, node_id: int) -> SteadyAnswer | None: ...
+    def answer(self, heartbeat: ConsumerHeartbeat, node_id: int, now_ms: float) -> SteadyAnswer | None: ...

@@ -7,10 +7,14 @@ code only makes fewer calls.
 cimport cython
 
 from kafkacore.broker.group.consumer._heartbeat cimport ConsumerHeartbeat
+from kafkacore.broker.group.consumer._sessions cimport Sessions
 
-from kafkacore.broker.group.consumer.sessions import Deadline
+from kafkacore.broker.group.consumer.consumer_group import ConsumerGroup
+from kafkacore.broker.group.consumer.consumer_member import MemberState
+from kafkacore.broker.group.consumer.deadline import Deadline
 
 cdef object SESSION = Deadline.SESSION
+cdef object STABLE = MemberState.STABLE
 
 
 @cython.final
@@ -48,41 +52,60 @@ cdef class SteadyHeartbeats:
         The groups.
     limits:
         Timeouts of the groups.
-    updates:
-        Decides whether a heartbeat can change a member.
+    topics:
+        Catalog of the topics.
     sessions:
         Deadlines of the members.
     """
 
-    cdef object log, registry, limits, updates, sessions
+    cdef object log, registry, limits, topics
+    cdef Sessions sessions
 
-    def __init__(self, log, registry, limits, updates, sessions):
+    def __init__(self, log, registry, limits, topics, Sessions sessions not None):
         self.log = log
         self.registry = registry
         self.limits = limits
-        self.updates = updates
+        self.topics = topics
         self.sessions = sessions
 
     def member_of(self, ConsumerHeartbeat heartbeat not None):
         """Return the member that sends a heartbeat, or ``None`` if the heartbeat may change something."""
         if not heartbeat.is_plain_now():
             return None
-        group = self.registry.consumer_group(heartbeat.group_id)
-        member = None if group is None else group.get(heartbeat.member_id)
+        group = self.registry.get(heartbeat.group_id)
+        if (
+            type(group) is not ConsumerGroup
+            or <int> group.topics_version != <int> self.topics.version
+            or <int> group.assignment_epoch < <int> group.epoch
+        ):
+            return None
+        member = group.get(heartbeat.member_id)
         if (
             member is not None
             and <int> member.member_epoch == heartbeat.member_epoch
+            # The member has all partitions of its target assignment.
+            and member.state is STABLE
+            and <int> group.assignment_epoch == heartbeat.member_epoch
             and (heartbeat.instance_id is None or heartbeat.instance_id == member.instance_id)
             and <str> member.client_id == heartbeat.client_id
             and <str> member.client_host == heartbeat.client_host
+            and not member.subscribed_topic_regex
             and member.classic is None
-            and self.updates.is_steady(group, member)
         ):
             return member
         return None
 
-    def answer(self, ConsumerHeartbeat heartbeat not None, int node_id):
-        """Answer a heartbeat that a node has received, if it changes nothing and can be answered at once.
+    def answer(self, ConsumerHeartbeat heartbeat not None, int node_id, double now_ms):
+        """Answer a heartbeat that changes nothing, if it can be answered at once.
+
+        Parameters
+        ----------
+        heartbeat:
+            The heartbeat.
+        node_id:
+            Node that received the heartbeat.
+        now_ms:
+            Monotonic time in milliseconds at which the session begins again.
 
         Returns
         -------
@@ -91,6 +114,7 @@ cdef class SteadyHeartbeats:
         """
         cdef SteadyAnswer answer
         cdef str group_id = heartbeat.group_id
+        cdef int session_ms, interval_ms
         # Errors are left to the general code. A name of spaces is invalid.
         if (
             not group_id or group_id[0].isspace()
@@ -102,9 +126,10 @@ cdef class SteadyHeartbeats:
         member = self.member_of(heartbeat)
         if member is None:
             return None
-        self.sessions.begin(group_id, heartbeat.member_id, SESSION, self.limits.session_timeout_ms(group_id))
+        session_ms, interval_ms = self.limits.session_and_interval_ms(group_id)
+        self.sessions.begin_at(group_id, heartbeat.member_id, SESSION, now_ms + session_ms)
         answer = SteadyAnswer.__new__(SteadyAnswer)
         answer.member_id = member.member_id
         answer.member_epoch = heartbeat.member_epoch
-        answer.heartbeat_interval_ms = self.limits.heartbeat_interval_ms(group_id)
+        answer.heartbeat_interval_ms = interval_ms
         return answer

@@ -19,8 +19,8 @@ from kafkacore.broker.group.consumer.consumer_member import (
     ConsumerGroupMember,
     MemberState,
 )
+from kafkacore.broker.group.consumer.deadline import Deadline
 from kafkacore.broker.group.consumer.heartbeats import checked_static, new_member_id
-from kafkacore.broker.group.consumer.sessions import Deadline
 from kafkacore.broker.group.member import JoinResult, SyncResult
 from kafkacore.broker.log_lines import NameLogger
 from kafkacore.coordinator.protocol import PROTOCOL_TYPE, decode_subscription
@@ -37,10 +37,10 @@ from kafkacore.errors import (
 
 if TYPE_CHECKING:
     from kafkacore.broker.config.broker_config import BrokerConfig
+    from kafkacore.broker.group.consumer._sessions import Sessions
     from kafkacore.broker.group.consumer.heartbeats import ConsumerHeartbeats
     from kafkacore.broker.group.consumer.member_updates import MemberUpdates
     from kafkacore.broker.group.consumer.migration import Migration
-    from kafkacore.broker.group.consumer.sessions import Sessions
     from kafkacore.broker.group.consumer.target_assignments import TargetAssignments
     from kafkacore.broker.group.group_coordinator import Leaving, Syncing
     from kafkacore.broker.group.interfaces import CoordinatorLog

@@ -7,7 +7,7 @@ is that of Kafka's ``ConsumerGroup`` and ``ModernGroup``.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -113,6 +113,8 @@ class ConsumerGroup:
         #: last matched. This is not stored either.
         self.regex_checks: dict[str, tuple[int, int]] = {}
         self._members: dict[str, ConsumerGroupMember] = {}
+        #: Returns a member, or ``None``. Each heartbeat calls it.
+        self.get: Callable[[str], ConsumerGroupMember | None] = self._members.get
         self._static: dict[str, str] = {}
         self._assignors: Counter[str] = Counter()
         self._topic_names: Counter[str] = Counter()
@@ -150,9 +152,6 @@ class ConsumerGroup:
     def __iter__(self) -> Iterator[ConsumerGroupMember]:
         """Iterate over the members in the order in which they joined."""
         return iter(self._members.values())
-
-    def get(self, member_id: str) -> ConsumerGroupMember | None:
-        return self._members.get(member_id)
 
     def member(self, member_id: str) -> ConsumerGroupMember:
         """Return a member.

@@ -25,9 +25,9 @@ from kafkacore.broker.group.consumer.consumer_member import (
     ConsumerGroupMember,
     OwnedPartitions,
 )
+from kafkacore.broker.group.consumer.deadline import Deadline
 from kafkacore.broker.group.consumer.member_records import partitions_record
 from kafkacore.broker.group.consumer.removal import removal_of_members
-from kafkacore.broker.group.consumer.sessions import Deadline
 from kafkacore.broker.log_lines import NameLogger
 from kafkacore.errors import (
     FencedInstanceIdError,
@@ -42,10 +42,10 @@ from kafkacore.errors import (
 if TYPE_CHECKING:
     from kafkacore.broker.config.broker_config import BrokerConfig
     from kafkacore.broker.config.group_limits import GroupLimits
+    from kafkacore.broker.group.consumer._sessions import Sessions
     from kafkacore.broker.group.consumer.member_updates import MemberUpdates
     from kafkacore.broker.group.consumer.migration import Migration
     from kafkacore.broker.group.consumer.reconciliation import ReportedPartitions
-    from kafkacore.broker.group.consumer.sessions import Sessions
     from kafkacore.broker.group.consumer.target_assignments import TargetAssignments
     from kafkacore.broker.group.interfaces import CoordinatorLog
     from kafkacore.broker.group.registry import GroupRegistry
@@ -92,6 +92,8 @@ class ConsumerHeartbeats:
         Computes the records of a changed member.
     migration:
         Changes the type of groups.
+    steady:
+        Finds the heartbeats that change nothing.
     sessions:
         Deadlines of the members.
     clock:
@@ -107,6 +109,7 @@ class ConsumerHeartbeats:
         assignments: TargetAssignments,
         updates: MemberUpdates,
         migration: Migration,
+        steady: SteadyHeartbeats,
         sessions: Sessions,
         clock: Clock,
     ) -> None:
@@ -120,8 +123,7 @@ class ConsumerHeartbeats:
         self._migration = migration
         self._sessions = sessions
         self._clock = clock
-        #: Answers most heartbeats that change nothing, without a call of :meth:`heartbeat`.
-        self.steady = SteadyHeartbeats(log, registry, limits, updates, sessions)
+        self._steady = steady
         sessions.on_missed = self._deadline_missed
 
     def heartbeat(
@@ -196,7 +198,7 @@ class ConsumerHeartbeats:
         self, heartbeat: ConsumerHeartbeat, may_describe: Callable[[str], bool], on_done: OnHeartbeat
     ) -> None:
         group_id = heartbeat.group_id
-        if (steady := self.steady.member_of(heartbeat)) is not None:
+        if (steady := self._steady.member_of(heartbeat)) is not None:
             self._begin_session(group_id, steady.member_id)
             interval_ms = self._limits.heartbeat_interval_ms(group_id)
             result = HeartbeatResult(steady.member_id, steady.member_epoch, interval_ms)

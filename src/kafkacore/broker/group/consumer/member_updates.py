@@ -18,17 +18,17 @@ from kafkacore.broker.group.consumer.consumer_group import (
     ResolvedRegularExpression,
 )
 from kafkacore.broker.group.consumer.consumer_member import JOIN_EPOCH, ConsumerGroupMember, MemberState
+from kafkacore.broker.group.consumer.deadline import Deadline
 from kafkacore.broker.group.consumer.member_records import partitions_record, subscription_record
 from kafkacore.broker.group.consumer.reconciliation import Reconciliation, ReportedPartitions
 from kafkacore.broker.group.consumer.removal import member_tombstones
-from kafkacore.broker.group.consumer.sessions import Deadline
 from kafkacore.broker.log_lines import NameLogger
 from kafkacore.protocol.generated.group_records import ConsumerGroupRegularExpressionValue
 
 if TYPE_CHECKING:
+    from kafkacore.broker.group.consumer._sessions import Sessions
     from kafkacore.broker.group.consumer.group_topics import GroupTopics
     from kafkacore.broker.group.consumer.regular_expressions import RegularExpressions
-    from kafkacore.broker.group.consumer.sessions import Sessions
     from kafkacore.broker.group.consumer.target_assignments import TargetAssignments
     from kafkacore.broker.group.registry import GroupRegistry
 
@@ -105,19 +105,6 @@ class MemberUpdates:
             before.member_id,
         )
         return member
-
-    def is_steady(self, group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
-        """Return whether :meth:`update` changes nothing if the member's fields stay the same.
-
-        Most heartbeats are such heartbeats. The member has its target assignment, and the topics of the group
-        have not changed.
-        """
-        return (
-            not member.subscribed_topic_regex
-            and group.topics_version == self._topics.version
-            and group.assignment_epoch >= group.epoch
-            and member.is_reconciled_to(group.assignment_epoch)
-        )
 
     def update(
         self,

@@ -16,9 +16,9 @@ from kafkacore.broker.group import records
 from kafkacore.broker.group.classic_group import ClassicGroup, GroupState
 from kafkacore.broker.group.consumer.consumer_group import FIRST_EPOCH, ConsumerGroup
 from kafkacore.broker.group.consumer.consumer_member import Assignment, ClassicMember, ConsumerGroupMember
+from kafkacore.broker.group.consumer.deadline import Deadline
 from kafkacore.broker.group.consumer.member_records import partitions_record, subscription_record
 from kafkacore.broker.group.consumer.removal import removal_of_group
-from kafkacore.broker.group.consumer.sessions import Deadline
 from kafkacore.broker.group.group_record import record_of
 from kafkacore.broker.group.member import ClassicGroupMember
 from kafkacore.broker.log_lines import NameLogger
@@ -35,8 +35,8 @@ from kafkacore.structs import TopicPartition
 
 if TYPE_CHECKING:
     from kafkacore.broker.config.broker_config import BrokerConfig
+    from kafkacore.broker.group.consumer._sessions import Sessions
     from kafkacore.broker.group.consumer.group_topics import GroupTopics
-    from kafkacore.broker.group.consumer.sessions import Sessions
     from kafkacore.broker.group.delayed_responses import DelayedResponses
     from kafkacore.broker.group.rebalancer import Rebalancer
     from kafkacore.broker.group.registry import GroupRegistry

@@ -43,7 +43,7 @@ def harness() -> GroupHarness:
 
 
 def answer(harness: GroupHarness, node_id: int = NODE, **changed: Any) -> SteadyAnswer | None:
-    return harness.coordinator.steady_answer(ConsumerHeartbeat(**{**FIELDS, **changed}), node_id)
+    return harness.steady_answer(ConsumerHeartbeat(**{**FIELDS, **changed}), node_id)
 
 
 @pytest.mark.parametrize("version", [0, 1])
