@@ -33,6 +33,7 @@ from typing import Any
 import pyarrow as pa
 
 import kafkacore
+from kafkacore.broker.handlers import consumer_group_heartbeat
 from kafkacore.consumer._memory import PinLedger
 from kafkacore.decode._avro_reader import AvroReader
 from kafkacore.decode.avro_program import compile_program
@@ -306,11 +307,12 @@ of("broker.replica._fetch_call.FetchPartition", "t", Anything(), 0, 0, 0)
 of("broker.replica._fetch_call.FetchTopic", "t", [])
 of("broker.replica._fetch_call.FetchCall", replica_id=-1, max_wait_ms=0, min_bytes=0, max_bytes=0, topics=[])
 of("broker.replica._fetch_call.FetchAnswer", 0, [], False)
-of("broker.server._api_stats.ApiStats", "Fetch", CLOCK, "", "")
+STATS = of("broker.server._api_stats.ApiStats", "Fetch", CLOCK, "", "")
 CONTEXT = of("broker.requests._request.RequestContext", "id", 1)
 REQUEST = of(
     "broker.requests._request.Request", CONTEXT, 0, 1, 2, "client", Anything(), Anything(), Anything()
 )
+of("broker.server._kafka_apis.ServedApi", consumer_group_heartbeat.HANDLER, STATS)
 of("broker.server._kafka_apis.KafkaApis", SimpleNamespace(clock=CLOCK))
 PUMP = of("broker.server._request_pump.RequestPump", {}, Anything(), Anything(), Anything())
 of("broker.server._request_pump.Connection", CONTEXT, PUMP)

@@ -292,13 +292,14 @@ def test_time_of_the_thread_is_counted_for_every_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker = a_broker(tmp_path, quota_request_default=1)
-    handler = broker.apis._handlers[MetadataRequest.API_KEY]
+    api = broker.apis._apis[MetadataRequest.API_KEY]
+    handle = api.handle
 
     def slow(request: Any, services: Any) -> Any:
         broker.clock.advance(150)
-        return handler.handle(request, services)
+        return handle(request, services)
 
-    monkeypatch.setitem(broker.apis._handlers, MetadataRequest.API_KEY, handler._replace(handle=slow))
+    monkeypatch.setattr(api, "handle", slow)
     first = broker.send(MetadataRequest(topics=[]), 12)
     # 15 % of one second in a window of ten are 1.5 % per second.
     assert first.message.throttle_time_ms == 1000

@@ -3,6 +3,8 @@
 The structure follows Kafka's ``KafkaApis``.
 """
 
+cimport cython
+from libc.limits cimport INT_MAX
 from libc.stdint cimport int32_t
 
 from kafkacore.broker.replica._produce_call cimport skip_tags
@@ -22,6 +24,36 @@ from kafkacore.protocol import encode_response
 MAX_ELEMENTS = 100_000
 
 
+@cython.final
+cdef class ServedApi:
+    """An API that the broker serves: what each of its requests needs.
+
+    Attributes
+    ----------
+    handle:
+        Function of the handler. A test may replace it.
+    """
+
+    cdef object handler
+    cdef object stats
+    cdef Sensor queue
+    cdef object decode
+    cdef object encode
+    cdef public object handle
+    cdef int min_version, max_version, flexible_from
+
+    def __init__(self, handler not None, stats):
+        self.handler = handler
+        self.stats = stats
+        self.queue = stats.queue
+        self.decode = handler.decode or handler.request_class.decode
+        self.encode = handler.encode or encode_response
+        self.handle = handler.handle
+        self.min_version, self.max_version = handler.min_version, handler.max_version
+        flexible_from = handler.request_class.FLEXIBLE_FROM
+        self.flexible_from = INT_MAX if flexible_from is None else flexible_from
+
+
 cdef class KafkaApis:
     """Handles request frames. Only the network thread uses it.
 
@@ -37,18 +69,17 @@ cdef class KafkaApis:
     cdef object _services
     cdef object _interceptor
     cdef object _clock
-    cdef readonly dict _handlers
-    # Metrics by API key.
-    cdef dict _stats
+    # By API key.
+    cdef readonly dict _apis
 
     def __init__(self, services, interceptor=None):
         self._services = services
         self._interceptor = interceptor
         self._clock = services.clock
-        self._handlers = {handler.request_class.API_KEY: handler for handler in registry.HANDLERS}
-        names = {key: each.request_class.NAME.removesuffix("Request") for key, each in self._handlers.items()}
+        handlers = {handler.request_class.API_KEY: handler for handler in registry.HANDLERS}
+        names = {key: each.request_class.NAME.removesuffix("Request") for key, each in handlers.items()}
         self.metrics = BrokerMetrics(names, services.clock)
-        self._stats = self.metrics.apis
+        self._apis = {key: ServedApi(each, self.metrics.apis[key]) for key, each in handlers.items()}
         api_versions.serve(registry.HANDLERS)
 
     def handle(self, RequestContext context not None, payload, on_response):
@@ -69,24 +100,22 @@ cdef class KafkaApis:
         cdef int32_t correlation_id = cursor.read_int32()
         cdef Request request
         cdef str client_id
-        cdef object handler = self._handlers.get(api_key)
-        if handler is None:
+        cdef ServedApi api = self._apis.get(api_key)
+        cdef double began_ms
+        if api is None:
             raise CloseConnectionError(f"API key {api_key} is not supported")
-        if not <int> handler.min_version <= version <= <int> handler.max_version:
-            return self._answer_unknown(handler, context, api_key, version, correlation_id, on_response)
+        if not api.min_version <= version <= api.max_version:
+            return self._answer_unknown(api.handler, context, api_key, version, correlation_id, on_response)
         client_id = cursor.read_nullable_string(False)
-        flexible_from = handler.request_class.FLEXIBLE_FROM
-        skip_tags(cursor, flexible_from is not None and version >= <int> flexible_from)
+        skip_tags(cursor, version >= api.flexible_from)
         began_ms = self._clock.monotonic_ms()
-        stats = self._stats[api_key]
-        (<Sensor?> stats.queue).record(began_ms - self.metrics.turn_began_ms, began_ms)
-        decode = handler.decode or handler.request_class.decode
+        api.queue.record(began_ms - <double> self.metrics.turn_began_ms, began_ms)
         request = Request(
-            context, api_key, version, correlation_id, client_id, decode(cursor, version),
-            handler.encode or encode_response, on_response,
+            context, api_key, version, correlation_id, client_id, api.decode(cursor, version), api.encode,
+            on_response,
         )
         context.client_id = client_id
-        request.stats, request.began_ms = stats, began_ms
+        request.stats, request.began_ms = api.stats, began_ms
         if self._services.quotas.is_enabled:
             request.size, request.quotas = len(payload), self._services.quotas
         if self._interceptor is None:
@@ -96,7 +125,8 @@ cdef class KafkaApis:
         return request
 
     def _serve(self, Request request not None):
-        response = self._handlers[request.api_key].handle(request, self._services)
+        cdef ServedApi api = self._apis[request.api_key]
+        response = api.handle(request, self._services)
         if response is ANSWERED_LATER:
             request.waits_since_ms = self._clock.monotonic_ms()
         else:
