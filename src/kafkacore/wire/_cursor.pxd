@@ -3,6 +3,8 @@
 from cpython.buffer cimport Py_buffer
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
+from kafkacore.wire._uuid cimport Uuid
+
 cdef class Cursor:
     cdef const uint8_t *start
     cdef const uint8_t *pos
@@ -26,7 +28,7 @@ cdef class Cursor:
     cpdef int read_uint16(self) except? -1
     cpdef uint32_t read_uint32(self) except? 0
     cpdef double read_float64(self) except? -1
-    cpdef object read_uuid(self)
+    cpdef Uuid read_uuid(self)
     cpdef uint32_t read_unsigned_varint(self) except? 0
     cpdef int read_varint(self) except? -1
     cpdef int64_t read_varlong(self) except? -1

@@ -1,7 +1,8 @@
 from typing import Self, final
-from uuid import UUID
 
 from typing_extensions import Buffer
+
+from kafkacore.wire._uuid import Uuid
 
 @final
 class Cursor:
@@ -45,8 +46,8 @@ class Cursor:
     def read_uint16(self) -> int: ...
     def read_uint32(self) -> int: ...
     def read_float64(self) -> float: ...
-    def read_uuid(self) -> UUID:
-        """Read 16 bytes as a :class:`uuid.UUID`."""
+    def read_uuid(self) -> Uuid:
+        """Read 16 bytes as a :class:`Uuid`."""
     def read_unsigned_varint(self) -> int: ...
     def read_varint(self) -> int:
         """Read a zigzag-encoded integer of up to 32 bits."""

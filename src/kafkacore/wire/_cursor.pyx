@@ -8,12 +8,11 @@ position. A size or count larger than the bytes left is rejected before memory i
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.unicode cimport PyUnicode_DecodeUTF8
-from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 cimport kafkacore.wire.primitives as primitives
-
-from uuid import UUID
+from kafkacore.wire._uuid cimport Uuid, new_uuid
 
 from kafkacore.errors import MalformedMessageError
 
@@ -139,12 +138,13 @@ cdef class Cursor:
         memcpy(&value, &bits, 8)
         return value
 
-    cpdef object read_uuid(self):
-        """Read 16 bytes as a :class:`uuid.UUID`."""
+    cpdef Uuid read_uuid(self):
+        """Read 16 bytes as a :class:`Uuid`."""
         self.need(16)
-        cdef bytes raw = self.pos[:16]
+        cdef int64_t high = primitives.load_int64(self.pos)
+        cdef int64_t low = primitives.load_int64(self.pos + 8)
         self.pos += 16
-        return UUID(bytes=raw)
+        return new_uuid(<uint64_t> high, <uint64_t> low)
 
     cpdef uint32_t read_unsigned_varint(self) except? 0:
         cdef uint32_t value = 0

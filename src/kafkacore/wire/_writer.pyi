@@ -1,9 +1,9 @@
 from typing import Self, final
-from uuid import UUID
 
 from typing_extensions import Buffer
 
 from kafkacore.wire._file_slice import FileSlice
+from kafkacore.wire._uuid import Uuid
 
 @final
 class Writer:
@@ -34,8 +34,8 @@ class Writer:
     def write_uint16(self, value: int) -> int: ...
     def write_uint32(self, value: int) -> int: ...
     def write_float64(self, value: float) -> int: ...
-    def write_uuid(self, value: UUID) -> int:
-        """Write a :class:`uuid.UUID` as 16 bytes."""
+    def write_uuid(self, value: Uuid) -> int:
+        """Write a :class:`Uuid` (a :class:`uuid.UUID` is accepted too) as 16 bytes."""
     def write_unsigned_varint(self, value: int) -> int: ...
     def write_varint(self, value: int) -> int:
         """Write a zigzag-encoded integer of up to 32 bits."""

@@ -2,12 +2,11 @@
 
 import gc
 import struct
-import uuid
 
 import pytest
 
 from kafkacore.errors import MalformedMessageError
-from kafkacore.wire import Cursor
+from kafkacore.wire import Cursor, Uuid
 
 FIXED = {
     "read_int8": (">b", [0, 1, -1, 127, -128]),
@@ -43,7 +42,7 @@ def test_any_byte_but_zero_is_true() -> None:
 
 
 def test_a_uuid_is_16_bytes() -> None:
-    value = uuid.UUID("00112233-4455-6677-8899-aabbccddeeff")
+    value = Uuid(bytes(range(16)))
     assert Cursor(value.bytes).read_uuid() == value
 
 

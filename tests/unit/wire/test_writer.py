@@ -1,7 +1,6 @@
 """The writer: each type as the cursor reads it, pieces by reference, and values out of range."""
 
 import struct
-import uuid
 from typing import Any
 
 import pytest
@@ -43,13 +42,6 @@ def test_a_value_that_does_not_fit_is_refused_and_nothing_is_written(kind: str, 
     with pytest.raises(OverflowError):
         getattr(writer, f"write_{kind}")(value)
     assert writer.size_in_bytes == 0
-
-
-def test_a_uuid_is_16_bytes() -> None:
-    value = uuid.UUID(int=12345)
-    writer = Writer()
-    writer.write_uuid(value)
-    assert written(writer) == value.bytes
 
 
 def test_pieces_are_in_order_and_large_ones_by_reference() -> None:
