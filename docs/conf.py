@@ -10,12 +10,13 @@ DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS / "_extensions"))
 
 # Sphinx evaluates the signatures, so it needs the types that are imported only for type checkers.
-for module, package, name in (
-    ("kafkacore.admin.kafka_admin_client", "kafkacore.admin", "AdminConfig"),
-    ("kafkacore.consumer.kafka_consumer", "kafkacore.consumer", "ConsumerConfig"),
-    ("kafkacore.producer.kafka_producer", "kafkacore.producer", "ProducerConfig"),
+for module, source, name in (
+    ("kafkacore.admin.kafka_admin_client", "kafkacore.admin.config_types", "AdminConfig"),
+    ("kafkacore.admin.kafka_admin_client", "uuid", "UUID"),
+    ("kafkacore.consumer.kafka_consumer", "kafkacore.consumer.config_types", "ConsumerConfig"),
+    ("kafkacore.producer.kafka_producer", "kafkacore.producer.config_types", "ProducerConfig"),
 ):
-    setattr(import_module(module), name, getattr(import_module(f"{package}.config_types"), name))
+    setattr(import_module(module), name, getattr(import_module(source), name))
 
 project = "kafkacore"
 author = "the kafkacore developers"

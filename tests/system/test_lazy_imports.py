@@ -16,7 +16,7 @@ import pytest
 UNUSED = (
     "asyncio", "concurrent.futures", "dataclasses", "email", "http", "inspect", "importlib.metadata",
     "copy", "cramjam", "encodings.idna", "json", "logging", "lz4", "pathlib", "pkgutil", "ssl", "tempfile",
-    "urllib", "zipfile", "zstandard",
+    "urllib", "uuid", "zipfile", "zstandard",
     "kafkacore.client.proxy", "kafkacore.network._tls", "kafkacore.producer.transaction_manager",
     "kafkacore.security.client_authenticator", "kafkacore.security.https", "kafkacore.security.proxy_url",
     "kafkacore.security.sasl", "kafkacore.security.tls_contexts",

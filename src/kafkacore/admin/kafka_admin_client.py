@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Unpack
-from uuid import UUID
 
 from kafkacore.admin import acl_requests, quota_requests, user_requests
 from kafkacore.admin.acls import ACL, ACLFilter
@@ -94,9 +93,12 @@ from kafkacore.structs import (
     TopicPartitionReplica,
     partition_name,
 )
+from kafkacore.wire import Uuid
 from kafkacore.wire.copying import refuse_copy
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from kafkacore.admin.config_types import AdminConfig
 
 
@@ -244,14 +246,15 @@ class KafkaAdminClient:
         return self._topics.names(self._timeout(timeout_ms))
 
     def describe_topics(
-        self, topics: Iterable[str | UUID] | None = None, timeout_ms: float | None = None
+        self, topics: Iterable[str | Uuid | UUID] | None = None, timeout_ms: float | None = None
     ) -> list[TopicDescription]:
         """Describe topics: their ids, partitions, leaders and replicas.
 
         Parameters
         ----------
         topics:
-            Names, or ids as :class:`uuid.UUID` (Kafka 3.1). By default all topics are described.
+            Names, or ids (Kafka 3.1) as :class:`~kafkacore.wire.Uuid` (a :class:`uuid.UUID` is accepted too).
+            By default all topics are described.
         timeout_ms:
             Time limit in milliseconds; ``request_timeout_ms`` by default.
 
@@ -325,14 +328,14 @@ class KafkaAdminClient:
         )
 
     def delete_topics(
-        self, topics: Iterable[str | UUID], timeout_ms: float | None = None, raise_errors: bool = True
+        self, topics: Iterable[str | Uuid | UUID], timeout_ms: float | None = None, raise_errors: bool = True
     ) -> DeletedTopics:
         """Delete topics with all their records.
 
         Parameters
         ----------
         topics:
-            Names, or ids as :class:`uuid.UUID` (Kafka 2.8).
+            Names, or ids (Kafka 2.8) as :class:`~kafkacore.wire.Uuid` (a :class:`uuid.UUID` is accepted too).
         timeout_ms:
             Time limit in milliseconds; ``request_timeout_ms`` by default.
         raise_errors:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, NotRequired, TypeAlias, TypedDict
-from uuid import UUID
+from typing import TYPE_CHECKING, Any, Final, NotRequired, TypeAlias, TypedDict
 
 from kafkacore.admin.arguments import broker_ids, integer, listed, mapping, names, text
 from kafkacore.admin.configs import ConfigEntry, config_source_name
@@ -29,6 +28,10 @@ from kafkacore.protocol.generated.delete_topics import DeleteTopicsRequest, Dele
 from kafkacore.protocol.generated.describe_topic_partitions import DescribeTopicPartitionsRequest
 from kafkacore.protocol.generated.metadata import MetadataRequest, MetadataResponse
 from kafkacore.protocol.message import ZERO_UUID
+from kafkacore.wire import Uuid, as_uuid
+
+if TYPE_CHECKING:
+    from uuid import UUID
 
 #: Topics for ``create_topics``: objects, names, or a mapping of names to settings.
 NewTopics: TypeAlias = Iterable[NewTopic | str] | Mapping[str, Mapping[str, Any]]
@@ -123,12 +126,14 @@ class TopicAdmin:
         response = self._metadata(None, timeout_ms)
         return sorted(topic.name for topic in response.topics if topic.name is not None)
 
-    def describe(self, topics: Iterable[str | UUID] | None, timeout_ms: float) -> list[TopicDescription]:
+    def describe(
+        self, topics: Iterable[str | Uuid | UUID] | None, timeout_ms: float
+    ) -> list[TopicDescription]:
         """Describe topics by name or id. A topic that does not exist has an error code."""
         if topics is None:
             return [_described(topic) for topic in self._metadata(None, timeout_ms).topics]
         wanted = _names(topics)
-        found: dict[str | UUID, TopicDescription] = {}
+        found: dict[str | Uuid, TopicDescription] = {}
         for topic in self._metadata(wanted, timeout_ms).topics:
             # If the request asked for a topic by id, the response may contain its name too.
             key = topic.topic_id if topic.topic_id in wanted else topic.name
@@ -137,7 +142,7 @@ class TopicAdmin:
         complete(found, wanted)
         return list(found.values())
 
-    def _metadata(self, wanted: Sequence[str | UUID] | None, timeout_ms: float) -> MetadataResponse:
+    def _metadata(self, wanted: Sequence[str | Uuid] | None, timeout_ms: float) -> MetadataResponse:
         request = RequestBuilder(MetadataRequest, partial(_metadata_request, wanted))
         return self._driver.requester.send(request, timeout_ms)
 
@@ -224,7 +229,9 @@ class TopicAdmin:
             self.wait(list(wanted), limit.left_ms)
         return {"topics": results}
 
-    def delete(self, topics: Iterable[str | UUID], timeout_ms: float, raise_errors: bool) -> DeletedTopics:
+    def delete(
+        self, topics: Iterable[str | Uuid | UUID], timeout_ms: float, raise_errors: bool
+    ) -> DeletedTopics:
         """Delete topics by name or id. Each topic succeeds or fails independently."""
         deleted = self._driver.run(
             TO_CONTROLLER,
@@ -261,8 +268,8 @@ class TopicAdmin:
             requester.pause(_WAIT_FOR_TOPICS_MS)
 
 
-def _names(topics: Iterable[str | UUID]) -> list[str | UUID]:
-    return [topic if isinstance(topic, UUID) else text("topics", topic) for topic in listed("topics", topics)]
+def _names(topics: Iterable[str | Uuid | UUID]) -> list[str | Uuid]:
+    return [as_uuid(topic) or text("topics", topic) for topic in listed("topics", topics)]
 
 
 def _cursor(cursor: Mapping[str, Any] | None) -> DescribeTopicPartitionsRequest.Cursor | None:
@@ -373,11 +380,11 @@ def _created(
         yield topic.name, created
 
 
-def _delete_request(topics: Sequence[str | UUID], timeout_ms: float, version: int) -> DeleteTopicsRequest:
+def _delete_request(topics: Sequence[str | Uuid], timeout_ms: float, version: int) -> DeleteTopicsRequest:
     if version >= _IDS_IN_DELETE_FROM:
         states = [
             DeleteTopicsRequest.DeleteTopicState(topic_id=topic)
-            if isinstance(topic, UUID)
+            if isinstance(topic, Uuid)
             else DeleteTopicsRequest.DeleteTopicState(name=topic)
             for topic in topics
         ]
@@ -389,11 +396,11 @@ def _delete_request(topics: Sequence[str | UUID], timeout_ms: float, version: in
 
 
 def _deleted(
-    response: DeleteTopicsResponse, asked: Sequence[str | UUID]
-) -> Iterable[tuple[str | UUID, DeletedTopic | KafkaError]]:
+    response: DeleteTopicsResponse, asked: Sequence[str | Uuid]
+) -> Iterable[tuple[str | Uuid, DeletedTopic | KafkaError]]:
     for topic in response.responses:
         # If the request named a topic by id, the response may contain its name too.
-        key: str | UUID = topic.topic_id if topic.topic_id in asked else topic.name or ""
+        key: str | Uuid = topic.topic_id if topic.topic_id in asked else topic.name or ""
         error = for_code(topic.error_code)
         if issubclass(error, NotControllerError | ThrottlingQuotaExceededError):
             yield key, error(topic.error_message or f"topic {topic.name!r}")
@@ -409,15 +416,15 @@ def _deleted(
         )
 
 
-def _metadata_request(topics: Sequence[str | UUID] | None, version: int) -> MetadataRequest:
-    if version < _IDS_IN_METADATA_FROM and any(isinstance(topic, UUID) for topic in topics or ()):
+def _metadata_request(topics: Sequence[str | Uuid] | None, version: int) -> MetadataRequest:
+    if version < _IDS_IN_METADATA_FROM and any(isinstance(topic, Uuid) for topic in topics or ()):
         raise UnsupportedVersionError("the broker is older than Kafka 3.1 and does not support topic ids")
     topic_class = MetadataRequest.MetadataRequestTopic
     return MetadataRequest(
         topics=None
         if topics is None
         else [
-            topic_class(name=None, topic_id=topic) if isinstance(topic, UUID) else topic_class(name=topic)
+            topic_class(name=None, topic_id=topic) if isinstance(topic, Uuid) else topic_class(name=topic)
             for topic in topics
         ],
         allow_auto_topic_creation=False,
@@ -455,7 +462,7 @@ def _partition(partition: Any) -> PartitionDescription:
     }
 
 
-def _id(topic_id: UUID) -> str | None:
+def _id(topic_id: Uuid) -> str | None:
     return None if topic_id == ZERO_UUID else str(topic_id)
 
 

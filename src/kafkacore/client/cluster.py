@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
-from uuid import UUID
 
 from kafkacore.errors import BrokerResponseError
 from kafkacore.structs import Node, TopicPartition
+from kafkacore.wire import Uuid
 
 NO_NODE_ID = -1
 _MAX_PORT = 65_535
@@ -69,7 +69,7 @@ class Cluster:
         nodes: Iterable[Node] = (),
         partitions: Mapping[str, Iterable[PartitionMetadata]] | None = None,
         *,
-        topic_ids: Mapping[str, UUID] | None = None,
+        topic_ids: Mapping[str, Uuid] | None = None,
         topic_errors: Mapping[str, BrokerResponseError] | None = None,
         internal_topics: Iterable[str] = (),
         controller_id: int = NO_NODE_ID,
@@ -127,15 +127,15 @@ class Cluster:
         """Return the numbers of the partitions that have a known leader."""
         return self._available.get(topic, ())
 
-    def topic_id(self, topic: str) -> UUID | None:
+    def topic_id(self, topic: str) -> Uuid | None:
         """Return the id of a topic; ``None`` if the topic or its id is unknown."""
         return self._topic_ids.get(topic)
 
-    def topic_name(self, topic_id: UUID) -> str | None:
+    def topic_name(self, topic_id: Uuid) -> str | None:
         return self._topic_names.get(topic_id)
 
     @property
-    def topic_ids(self) -> Mapping[str, UUID]:
+    def topic_ids(self) -> Mapping[str, Uuid]:
         return MappingProxyType(self._topic_ids)
 
     def topic_error(self, topic: str) -> BrokerResponseError | None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from uuid import UUID
-
 from kafkacore.client.cluster import Cluster
 from kafkacore.structs import Node, TopicPartition
+from kafkacore.wire import Uuid
 
 
 class ClusterMetadata:
@@ -50,11 +49,11 @@ class ClusterMetadata:
         found = set(self._cluster.topics)
         return found - self._cluster.internal_topics if exclude_internal_topics else found
 
-    def topic_id(self, topic_name: str, /) -> UUID | None:
+    def topic_id(self, topic_name: str, /) -> Uuid | None:
         """Return the id of a topic; ``None`` if it is unknown."""
         return self._cluster.topic_id(topic_name)
 
-    def topic_name_for_id(self, topic_id: UUID, /) -> str | None:
+    def topic_name_for_id(self, topic_id: Uuid, /) -> str | None:
         """Return the name of the topic with an id; ``None`` if it is unknown."""
         return self._cluster.topic_name(topic_id)
 

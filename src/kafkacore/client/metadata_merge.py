@@ -7,13 +7,13 @@ The behaviour is that of Kafka's ``MetadataSnapshot``, and of ``handleMetadataRe
 from __future__ import annotations
 
 from collections.abc import Callable
-from uuid import UUID
 
 from kafkacore.client.cluster import Cluster, PartitionMetadata, is_address
 from kafkacore.errors import BrokerResponseError, InvalidMetadataError, for_code
 from kafkacore.protocol import ZERO_UUID
 from kafkacore.protocol.generated.metadata import MetadataResponse
 from kafkacore.structs import Node, TopicPartition
+from kafkacore.wire import Uuid
 
 #: First Metadata version whose leader epochs are reliable. In earlier versions a broker could return a stale
 #: epoch (KAFKA-9212).
@@ -53,7 +53,7 @@ class MetadataMerge:
         self._seen_epochs = seen_epochs
         self._retains = retains
         self._partitions: dict[str, list[PartitionMetadata]] = {}
-        self._topic_ids: dict[str, UUID] = {}
+        self._topic_ids: dict[str, Uuid] = {}
         self._topic_errors: dict[str, BrokerResponseError] = {}
         self._internal_topics: set[str] = set()
         #: Whether a partition has no known leader, so that another update is needed.

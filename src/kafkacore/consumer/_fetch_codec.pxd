@@ -4,6 +4,7 @@ from libc.stdint cimport int64_t
 
 from kafkacore.consumer._reader cimport RecordReader
 from kafkacore.wire._cursor cimport Cursor
+from kafkacore.wire._uuid cimport Uuid
 from kafkacore.wire._writer cimport Writer
 
 
@@ -11,7 +12,7 @@ cdef class SessionPart:
     cdef readonly object partition
     # The TopicPartitionState of the partition.
     cdef readonly object state
-    cdef bytes topic_id
+    cdef Uuid topic_id
     cdef int leader_epoch
     cdef int max_bytes
     # Offset of the fetch in flight, and of the fetch after it.

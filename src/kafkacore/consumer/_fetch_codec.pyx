@@ -10,12 +10,12 @@ cimport cython
 from libc.stdint cimport int32_t, int64_t
 
 from kafkacore.wire._cursor cimport Cursor
+from kafkacore.wire._uuid cimport Uuid
 from kafkacore.wire._writer cimport Writer
 
 cdef enum:
     # Versions with the named field.
     REPLICA_ID_UNTIL = 14
-    TOPIC_ID_SIZE = 16
     # Minimum encoded size of one element, for each array in the response.
     MIN_TOPIC = 18
     MIN_PARTITION = 36
@@ -34,7 +34,7 @@ cdef class SessionPart:
     state
         State of the partition in ``SubscriptionState``.
     topic_id
-        The 16 bytes of the topic's id.
+        Id of the topic.
     offset
         Offset of the fetch in flight.
     max_bytes
@@ -43,7 +43,7 @@ cdef class SessionPart:
         Epoch of the leader, or -1 if unknown.
     """
 
-    def __init__(self, partition, state, bytes topic_id not None, int64_t offset, int max_bytes,
+    def __init__(self, partition, state, Uuid topic_id not None, int64_t offset, int max_bytes,
                  int leader_epoch):
         self.partition = partition
         self.state = state
@@ -97,7 +97,7 @@ cdef class FetchSettings:
         while index < len(parts):
             part = parts[index]
             end = _end_of_topic(parts, index)
-            writer.write_buffer(part.topic_id)
+            writer.write_uuid(part.topic_id)
             writer.write_array_length(end - index, True)
             while index < end:
                 part = parts[index]
@@ -127,7 +127,7 @@ cdef Py_ssize_t _topic_count(list parts) except -1:
 
 cdef Py_ssize_t _end_of_topic(list parts, Py_ssize_t index) except -1:
     """Return the index after the consecutive partitions of one topic."""
-    cdef bytes topic_id = (<SessionPart> parts[index]).topic_id
+    cdef Uuid topic_id = (<SessionPart> parts[index]).topic_id
     index += 1
     while index < len(parts) and (<SessionPart> parts[index]).topic_id == topic_id:
         index += 1
@@ -172,9 +172,7 @@ cdef list read_usual_response(Cursor cursor, dict parts, int session_id, Py_ssiz
         return None
     while topic_count > 0:
         topic_count -= 1
-        cursor.need(TOPIC_ID_SIZE)
-        by_index = parts.get((<const char *> cursor.pos)[:TOPIC_ID_SIZE])
-        cursor.pos += TOPIC_ID_SIZE
+        by_index = parts.get(cursor.read_uuid())
         partition_count = cursor.read_array_length(True, MIN_PARTITION)
         if by_index is None or partition_count < 0:
             return None

@@ -12,6 +12,7 @@ from kafkacore.consumer.fetch_buffer import FetchBuffer
 from kafkacore.consumer.fetch_session import FIRST_VERSION_BY_ID as FIRST_VERSION_BY_ID
 from kafkacore.consumer.fetch_session import FetchPartition, FetchSessionHandler
 from kafkacore.consumer.subscription_state import SubscriptionState
+from kafkacore.protocol import ZERO_UUID as ZERO_UUID
 from kafkacore.structs import TopicPartition
 
 @final

@@ -24,6 +24,7 @@ from kafkacore.consumer.fetch_session import FIRST_VERSION_BY_ID, FetchPartition
 from kafkacore.consumer.subscription_state import FetchPosition, FetchState
 from kafkacore.errors import MalformedMessageError
 from kafkacore.network import NetworkSend
+from kafkacore.protocol import ZERO_UUID
 from kafkacore.protocol.exchange import around_correlation_id
 from kafkacore.protocol.generated.fetch import FetchRequest, FetchResponse
 from kafkacore.structs import IsolationLevel
@@ -299,9 +300,9 @@ cdef class SteadyFetcher:
             state = self._subscriptions.state_or_none(partition)
             if state is None or not self._is_wanted(fetch, cluster, partition, state, wanted):
                 return True
-            topic_id = wanted.topic_id.bytes
-            parts.setdefault(topic_id, {})[partition.partition] = SessionPart(
-                partition, state, topic_id, wanted.fetch_offset, wanted.max_bytes, wanted.current_leader_epoch
+            parts.setdefault(wanted.topic_id, {})[partition.partition] = SessionPart(
+                partition, state, wanted.topic_id, wanted.fetch_offset, wanted.max_bytes,
+                wanted.current_leader_epoch,
             )
         fetch.connection_id = self._network.connection_id(fetch.node_id)
         fetch.connection = self._network.states.connection(fetch.node_id)
@@ -328,7 +329,7 @@ cdef class SteadyFetcher:
             and state.position is not None
             and state.position.offset == wanted.fetch_offset
             and wanted.max_bytes == self._max_partition_bytes
-            and wanted.topic_id.int != 0
+            and wanted.topic_id != ZERO_UUID
             and wanted.topic_id == cluster.topic_id(partition.topic)
             and wanted.current_leader_epoch == (-1 if epoch is None else epoch)
         )

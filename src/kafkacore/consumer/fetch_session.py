@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import NamedTuple
-from uuid import UUID
 
 from kafkacore.errors import FetchSessionIdNotFoundError, for_code
 from kafkacore.logs import logger_of
+from kafkacore.protocol import ZERO_UUID
 from kafkacore.protocol.generated.fetch import FetchResponse
 from kafkacore.structs import INT32_MAX, TopicPartition
+from kafkacore.wire import Uuid
 
 logger = logger_of(__name__)
 
@@ -31,7 +32,7 @@ _MAX_EPOCH = INT32_MAX
 class FetchPartition(NamedTuple):
     """Fetch parameters of one partition. A session sends them again only after a change."""
 
-    topic_id: UUID
+    topic_id: Uuid
     fetch_offset: int
     max_bytes: int
     current_leader_epoch: int = -1
@@ -69,8 +70,8 @@ class FetchRequestData(NamedTuple):
     """
 
     to_send: dict[TopicPartition, FetchPartition]
-    to_forget: list[tuple[TopicPartition, UUID]]
-    to_replace: list[tuple[TopicPartition, UUID]]
+    to_forget: list[tuple[TopicPartition, Uuid]]
+    to_replace: list[tuple[TopicPartition, Uuid]]
     session_partitions: Mapping[TopicPartition, FetchPartition]
     metadata: FetchMetadata
     can_use_topic_ids: bool
@@ -93,13 +94,13 @@ class FetchSessionHandler:
         #: Metadata of the next request. While a request is in flight, these are its own metadata.
         self.next_metadata = self._start
         self._partitions: dict[TopicPartition, FetchPartition] = {}
-        self._names: dict[UUID, str] = {}
+        self._names: dict[Uuid, str] = {}
 
     @property
     def session_id(self) -> int:
         return self.next_metadata.session_id
 
-    def topic_name(self, topic_id: UUID) -> str | None:
+    def topic_name(self, topic_id: Uuid) -> str | None:
         """Return the name of a topic in the last request; responses from version 13 on have only its id."""
         return self._names.get(topic_id)
 
@@ -107,9 +108,9 @@ class FetchSessionHandler:
         return Builder(self)
 
     def _build(self, wanted: dict[TopicPartition, FetchPartition]) -> FetchRequestData:
-        can_use_topic_ids = all(partition.topic_id.int for partition in wanted.values())
+        can_use_topic_ids = all(partition.topic_id != ZERO_UUID for partition in wanted.values())
         previous = self._partitions
-        used_topic_ids = all(partition.topic_id.int for partition in previous.values())
+        used_topic_ids = all(partition.topic_id != ZERO_UUID for partition in previous.values())
         metadata = self.next_metadata
         if not metadata.is_full and previous and wanted and used_topic_ids != can_use_topic_ids:
             # A session uses either names or ids, and cannot change from one to the other.
@@ -119,7 +120,7 @@ class FetchSessionHandler:
             self._names = self._names_of(wanted)
             return FetchRequestData(dict(wanted), [], [], wanted, metadata, can_use_topic_ids)
         to_send: dict[TopicPartition, FetchPartition] = {}
-        to_replace: list[tuple[TopicPartition, UUID]] = []
+        to_replace: list[tuple[TopicPartition, Uuid]] = []
         for partition, data in wanted.items():
             known = previous.get(partition)
             if known != data:
@@ -134,8 +135,8 @@ class FetchSessionHandler:
         return FetchRequestData(to_send, to_forget, to_replace, wanted, metadata, can_use_topic_ids)
 
     @staticmethod
-    def _names_of(partitions: Mapping[TopicPartition, FetchPartition]) -> dict[UUID, str]:
-        return {data.topic_id: tp.topic for tp, data in partitions.items() if data.topic_id.int}
+    def _names_of(partitions: Mapping[TopicPartition, FetchPartition]) -> dict[Uuid, str]:
+        return {data.topic_id: tp.topic for tp, data in partitions.items() if data.topic_id != ZERO_UUID}
 
     def handle_response(self, response: FetchResponse, version: int) -> bool:
         """Update the session with a response, and return whether the response may be used.

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
-from uuid import UUID
 
 from kafkacore.client import ClientResponse, Metadata
 from kafkacore.clock import Clock
@@ -49,6 +48,7 @@ from kafkacore.protocol import ZERO_UUID
 from kafkacore.protocol.generated.fetch import FetchRequest, FetchResponse
 from kafkacore.record import ColumnBuilder, RecordColumns
 from kafkacore.structs import IsolationLevel, Node, TopicPartition, partition_name
+from kafkacore.wire import Uuid
 
 logger = logger_of(__name__)
 
@@ -622,9 +622,9 @@ def _fetch_topics(partitions: Mapping[TopicPartition, FetchPartition]) -> list[F
 
 
 def _forgotten_topics(
-    forgotten: Sequence[tuple[TopicPartition, UUID]],
+    forgotten: Sequence[tuple[TopicPartition, Uuid]],
 ) -> list[FetchRequest.ForgottenTopic]:
-    topics: dict[tuple[str, UUID], list[int]] = {}
+    topics: dict[tuple[str, Uuid], list[int]] = {}
     for tp, topic_id in forgotten:
         topics.setdefault((tp.topic, topic_id), []).append(tp.partition)
     return [

@@ -4,6 +4,7 @@ from kafkacore.client import NetworkClient
 from kafkacore.clock import Clock
 from kafkacore.producer._partition_queue import PartitionQueue
 from kafkacore.producer.idempotence import IdempotenceManager
+from kafkacore.protocol import ZERO_UUID as ZERO_UUID
 
 class _Sender(Protocol):
     acks: int

@@ -29,7 +29,7 @@ def write_body(Writer writer not None, int version, int acks, int timeout_ms, li
     timeout_ms
         How long the leader waits for its replicas.
     topics
-        Tuples of a name, a ``UUID`` and a list of sealed batches.
+        Tuples of a name, an id and a list of sealed batches.
     transactional_id
         Transactional id of the producer, if the batches belong to a transaction.
     """
@@ -76,7 +76,7 @@ def read_acknowledgements(Cursor cursor not None, int version):
         as an error. In this case the cursor has not moved.
 
         ``partitions`` is a list of ``(topic, partition, base_offset, log_append_time_ms)``. ``topic`` is the
-        name or, from version 13 on, the 16 bytes of the topic's id. ``log_append_time_ms`` may be -1.
+        name or, from version 13 on, the id of the topic. ``log_append_time_ms`` may be -1.
 
     Raises
     ------
@@ -93,9 +93,7 @@ def read_acknowledgements(Cursor cursor not None, int version):
     while is_plain and topic_count > 0:
         topic_count -= 1
         if version >= TOPIC_ID_FROM:
-            cursor.need(16)
-            topic = (<const char *> cursor.pos)[:16]
-            cursor.pos += 16
+            topic = cursor.read_uuid()
         else:
             topic = cursor.read_nullable_string(compact)
         partition_count = cursor.read_array_length(compact, MIN_PARTITION)

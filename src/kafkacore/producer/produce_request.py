@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import ClassVar, NamedTuple, Self
-from uuid import UUID
 
 from kafkacore.client import Cluster
 from kafkacore.errors import InvalidRecordError, KafkaError, for_code
@@ -17,7 +16,7 @@ from kafkacore.protocol import ZERO_UUID, RequestMessage, ResponseMessage
 from kafkacore.protocol.generated.produce import ProduceRequest, ProduceResponse
 from kafkacore.protocol.message import unsupported_version
 from kafkacore.structs import Node, TopicPartition
-from kafkacore.wire import Cursor, Writer
+from kafkacore.wire import Cursor, Uuid, Writer
 
 #: The last version that identifies topics by name.
 LAST_VERSION_BY_NAME = 12
@@ -42,7 +41,7 @@ class BatchesResponse(ResponseMessage):
     Attributes
     ----------
     acknowledged:
-        Topic (name, or bytes of its id), partition, base offset and log append time of each batch. The list
+        Topic (name or id), partition, base offset and log append time of each batch. The list
         is empty if any batch failed.
     detailed:
         The generated message if a batch failed, otherwise ``None``.
@@ -59,7 +58,7 @@ class BatchesResponse(ResponseMessage):
 
     def __init__(
         self,
-        acknowledged: list[tuple[str | bytes, int, int, int]],
+        acknowledged: list[tuple[str | Uuid, int, int, int]],
         detailed: ProduceResponse | None,
         throttle_time_ms: int,
     ) -> None:
@@ -107,7 +106,7 @@ class BatchesRequest(RequestMessage[BatchesResponse]):
         self,
         acks: int,
         timeout_ms: int,
-        topics: list[tuple[str, UUID, list[ProducerBatch]]],
+        topics: list[tuple[str, Uuid, list[ProducerBatch]]],
         transactional_id: str | None = None,
     ) -> None:
         self.transactional_id = transactional_id
@@ -162,9 +161,9 @@ def produce_version_limit(
     return LAST_VERSION_BY_NAME if max_version is None else min(max_version, LAST_VERSION_BY_NAME)
 
 
-def topic_in_response(topic: str, topic_id: UUID, version: int) -> str | bytes:
-    """Return what identifies a topic in a response of this version: its name, or the 16 bytes of its id."""
-    return topic if version <= LAST_VERSION_BY_NAME else topic_id.bytes
+def topic_in_response(topic: str, topic_id: Uuid, version: int) -> str | Uuid:
+    """Return what identifies a topic in a response of this version: its name or its id."""
+    return topic if version <= LAST_VERSION_BY_NAME else topic_id
 
 
 def partition_responses(
@@ -174,9 +173,9 @@ def partition_responses(
     detailed = response.detailed
     if detailed is None:
         acknowledged = response.acknowledged
-        names: dict[str | bytes, str]
-        if acknowledged and isinstance(acknowledged[0][0], bytes):
-            names = {topic_id.bytes: topic for topic, topic_id, _ in sent.topics}
+        names: dict[str | Uuid, str]
+        if acknowledged and isinstance(acknowledged[0][0], Uuid):
+            names = {topic_id: topic for topic, topic_id, _ in sent.topics}
         else:
             names = {topic: topic for topic, _, _ in sent.topics}
         return {

@@ -32,12 +32,11 @@ HEADER = '''\
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Self
-from uuid import UUID
 
 from kafkacore.protocol.generated.api_key import ApiKey
 from kafkacore.protocol.message import (
 {imports})
-from kafkacore.wire import Cursor, Writer
+from kafkacore.wire import {wire_imports}
 '''
 RUNTIME_NAMES = (
     "UNSET", "ZERO_UUID", "Buffer", "Message", "Records", "RequestMessage", "ResponseMessage", "Struct",
@@ -115,17 +114,17 @@ def api_key_module(apis: Iterable[Api]) -> str:
 def _module(about: str, lines: list[str]) -> str:
     body = "\n".join(lines) + "\n"
     used = [name for name in RUNTIME_NAMES if name in body]
-    text = HEADER.format(about=about, generated=GENERATED, imports="".join(f"    {name},\n" for name in used))
+    text = HEADER.format(
+        about=about,
+        generated=GENERATED,
+        imports="".join(f"    {name},\n" for name in used),
+        wire_imports="Cursor, Uuid, Writer" if "Uuid" in body else "Cursor, Writer",
+    )
     text += body
-    unused = []
     if "TYPE_CHECKING" not in body:
         text = text.replace("import TYPE_CHECKING, ClassVar", "import ClassVar", 1)
     if "ApiKey." not in body:
-        unused.append("from kafkacore.protocol.generated.api_key import ApiKey\n")
-    if "UUID" not in body.replace("ZERO_UUID", ""):
-        unused.append("from uuid import UUID\n")
-    for line in unused:
-        text = text.replace(line, "", 1)
+        text = text.replace("from kafkacore.protocol.generated.api_key import ApiKey\n", "", 1)
     return text
 
 

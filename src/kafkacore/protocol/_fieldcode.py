@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kafkacore.protocol.schema.declaration import Field, Message, Versions
 
-ANNOTATIONS = {"bool": "bool", "float64": "float", "string": "str", "bytes": "bytes", "uuid": "UUID"}
+ANNOTATIONS = {"bool": "bool", "float64": "float", "string": "str", "bytes": "bytes", "uuid": "Uuid"}
 DEFAULTS = {"bool": "False", "float64": "0.0", "string": '""', "bytes": 'b""', "uuid": "ZERO_UUID"}
 SIZES = {
     "bool": 1, "int8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4, "int64": 8, "float64": 8,

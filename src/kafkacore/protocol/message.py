@@ -14,13 +14,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Final, Generic, Self, TypeAlias, TypeVar
-from uuid import UUID
 
 from kafkacore.errors import MalformedMessageError, UnsupportedVersionError
-from kafkacore.wire import Cursor, FileSlice, Writer
+from kafkacore.wire import Cursor, FileSlice, Uuid, Writer
 
-#: The UUID that means "no id".
-ZERO_UUID: Final = UUID(int=0)
+#: The id that means "no id".
+ZERO_UUID: Final = Uuid(bytes(16))
 #: Default of constructor arguments whose default value is created for each message: collections and
 #: structures.
 UNSET: Final[Any] = object()

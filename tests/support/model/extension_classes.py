@@ -54,7 +54,11 @@ BATCH = bytes(encode([b"value one", b"two", None], [b"k", None, b"key"], timesta
 LARGE_BATCH = bytes(encode([bytes(5000)] * 3)[0])
 
 #: Classes of values: a copy equals the original in every attribute.
-COPYABLE = {"kafkacore.consumer._record.ConsumerRecord", "kafkacore.record._header.BatchHeader"}
+COPYABLE = {
+    "kafkacore.consumer._record.ConsumerRecord",
+    "kafkacore.record._header.BatchHeader",
+    "kafkacore.wire._uuid.Uuid",
+}
 #: Classes whose instances Python code can never reach.
 INTERNAL = {
     "kafkacore.cli._record_lines._Lines",
@@ -174,6 +178,7 @@ FETCH_CONFIG = SimpleNamespace(
     read=SimpleNamespace(isolation_level=0),
 )
 S = Made(sensor)
+UUID = of("wire._uuid.Uuid", bytes(16))
 CLOCK = StillClock()
 of("metrics._sensor.Sensor", "name")
 of("consumer._counters.TopicSensors", S, S)
@@ -188,7 +193,7 @@ of(
     "consumer._fetch_codec.SessionPart",
     TP,
     SimpleNamespace(position=None),
-    bytes(16),
+    UUID,
     0,
     1000,
     -1,
@@ -303,7 +308,7 @@ of("broker.purgatory._delayed_operation.DelayedOperation", 5.0)
 of("broker.purgatory._delayed_operation.DelayedOperationPurgatory", TIMER)
 of("broker.purgatory._delayed_operation.DelayedProduce", 5.0, [], Anything())
 of("broker.purgatory._delayed_operation.DelayedFetch", 5.0, Anything(), Anything())
-of("broker.replica._fetch_call.FetchPartition", "t", Anything(), 0, 0, 0)
+of("broker.replica._fetch_call.FetchPartition", "t", UUID, 0, 0, 0)
 of("broker.replica._fetch_call.FetchTopic", "t", [])
 of("broker.replica._fetch_call.FetchCall", replica_id=-1, max_wait_ms=0, min_bytes=0, max_bytes=0, topics=[])
 of("broker.replica._fetch_call.FetchAnswer", 0, [], False)

@@ -9,9 +9,9 @@ from __future__ import annotations
 import random
 import struct
 from typing import Any
-from uuid import UUID
 
 from kafkacore.protocol.schema.declaration import Field, Message
+from kafkacore.wire import Uuid
 
 FORMATS = {
     "bool": ">?", "int8": ">b", "int16": ">h", "int32": ">i", "int64": ">q", "uint16": ">H", "uint32": ">I",
@@ -161,7 +161,7 @@ class RandomMessages:
         if field.type == "float64":
             return chance.uniform(-1e9, 1e9)
         if field.type == "uuid":
-            return UUID(int=chance.choice((0, chance.getrandbits(128))))
+            return Uuid(chance.choice((0, chance.getrandbits(128))).to_bytes(16))
         if field.type == "string":
             return "".join(chance.choices("ab.-_é€😀", k=chance.choice((0, 1, 5))))
         return chance.randbytes(chance.choice((0, 1, 9)))

@@ -39,6 +39,7 @@ from kafkacore.errors import (
 )
 from kafkacore.structs import OffsetAndMetadata, TopicPartition
 from kafkacore.testing.embedded_broker import EmbeddedBroker
+from kafkacore.wire import Uuid
 
 #: Values that change from call to call.
 VOLATILE = {
@@ -81,7 +82,7 @@ class Library:
             return int(value) if isinstance(value, IntEnum) else value.value
         if isinstance(value, str):
             return _ERROR_TEXT.sub(r"\1", value.replace(f"-by-{self.name}", "-by-me"))
-        if isinstance(value, uuid.UUID):
+        if isinstance(value, Uuid | uuid.UUID):
             return None if value.int == 0 else str(value)
         if isinstance(value, bytes):
             return value.decode("latin-1")

@@ -17,6 +17,7 @@ from kafkacore.protocol.generated.fetch import FetchRequest
 from kafkacore.protocol.generated.metadata import MetadataRequest
 from kafkacore.record import read_batches
 from kafkacore.testing.embedded_broker import EmbeddedBroker
+from kafkacore.wire import Uuid
 
 FIRST_BY_ID = 13
 UNKNOWN_ID = UUID(int=4711)
@@ -47,7 +48,7 @@ class Reader:
 
     def _named(self, topic: str | UUID | None) -> dict[str, Any]:
         if self.version >= FIRST_BY_ID:
-            return {"topic_id": topic if isinstance(topic, UUID) else self.topic_id}
+            return {"topic_id": topic if isinstance(topic, UUID | Uuid) else self.topic_id}
         return {"topic": topic if isinstance(topic, str) else self.topic}
 
     def fetch(

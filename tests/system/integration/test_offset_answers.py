@@ -25,6 +25,7 @@ from kafkacore.protocol.generated.offset_delete import OffsetDeleteRequest
 from kafkacore.protocol.generated.offset_fetch import OffsetFetchRequest
 from kafkacore.protocol.generated.produce import ProduceRequest
 from kafkacore.testing.embedded_broker import EmbeddedBroker
+from kafkacore.wire import Uuid
 
 TOPIC = "asked-about"
 GROUP = "asked-group"
@@ -48,7 +49,7 @@ class Both:
 def topic_id(broker: Line) -> UUID:
     request = MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name=TOPIC)])
     (topic,) = broker.ask(request, 12).topics
-    assert isinstance(topic.topic_id, UUID)
+    assert isinstance(topic.topic_id, Uuid)
     return topic.topic_id
 
 

@@ -46,6 +46,7 @@ from kafkacore.protocol.generated.offset_fetch import OffsetFetchResponse
 from kafkacore.protocol.message import ResponseMessage
 from kafkacore.structs import OffsetAndMetadata, TopicPartition
 from kafkacore.testing.mock_client import MockClient, SentRequest
+from kafkacore.wire import Uuid
 
 TP = TopicPartition("t", 0)
 NUMBERS = (-128, -1, -1, 0, 0, 0, 0, 1, 1, 2, 3, 14, 15, 16, 41, 127)
@@ -134,7 +135,7 @@ def random_value(annotation: str, module: dict[str, Any], chance: random.Random)
         "str": lambda: chance.choice(TEXTS),
         "bytes": lambda: chance.choice(BLOBS),
         "bytes | memoryview": lambda: chance.choice(BLOBS),
-        "UUID": lambda: uuid.UUID(int=chance.choice((0, 1, 7))),
+        "Uuid": lambda: Uuid(chance.choice((0, 1, 7)).to_bytes(16)),
     }
     if annotation in simple:
         return simple[annotation]()
@@ -298,6 +299,27 @@ def test_other_items_of_a_response_are_ignored(monkeypatch: pytest.MonkeyPatch) 
     with admin_of(mock, monkeypatch) as admin:
         mock.prepare_response(MetadataResponse(topics=[topic("other"), topic("t")]))
         assert [each["name"] for each in admin.describe_topics(["t"])] == ["t"]
+
+
+@pytest.mark.parametrize("topic_id", [Uuid(bytes(15) + b"\7"), uuid.UUID(int=7)])
+def test_topic_is_found_by_either_type_of_id(
+    topic_id: Uuid | uuid.UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mock = connected_mock()
+    answer = topic("t")
+    answer.topic_id = Uuid(bytes(15) + b"\7")
+    with admin_of(mock, monkeypatch) as admin:
+        mock.prepare_response(MetadataResponse(topics=[answer]))
+        (described,) = admin.describe_topics([topic_id])
+        assert (described["name"], described["topic_id"]) == ("t", str(topic_id))
+
+
+@pytest.mark.parametrize("topic_id", [5, None, bytes(16)])
+def test_other_types_of_topic_ids_are_refused(topic_id: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    with admin_of(connected_mock(), monkeypatch) as admin:
+        for call in (admin.describe_topics, admin.delete_topics):
+            with pytest.raises(TypeError, match=r"topics: .* is not a name"):
+                call([topic_id])
 
 
 def test_member_that_cannot_be_decoded_is_bytes(monkeypatch: pytest.MonkeyPatch) -> None:

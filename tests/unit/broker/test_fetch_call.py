@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from uuid import UUID
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +12,7 @@ from kafkacore.broker.replica.fetch_partition import FetchPartition, FetchPartit
 from kafkacore.errors import MalformedMessageError
 from kafkacore.protocol import ZERO_UUID, encode_response
 from kafkacore.protocol.generated.fetch import FetchRequest, FetchResponse
-from kafkacore.wire import Cursor, Writer
+from kafkacore.wire import Cursor, Uuid, Writer
 
 VERSIONS = range(FetchRequest.MIN_VERSION, FetchRequest.MAX_VERSION + 1)
 FIRST_WITH_SESSION = 7
@@ -164,7 +162,7 @@ def test_a_truncated_or_changed_request_is_malformed_or_read(
 def test_an_answer_is_written_as_the_generated_message_writes_it(version: int, data: st.DataObject) -> None:
     read_committed = data.draw(st.booleans())
     included: PartitionResults = []
-    topics = [("a", UUID(int=1)), ("b", UUID(int=2))]
+    topics = [("a", Uuid(bytes(15) + b"\1")), ("b", Uuid(bytes(15) + b"\2"))]
     for name, topic_id in data.draw(st.lists(st.sampled_from(topics), max_size=4)):
         of_request = topic_id if version >= FIRST_BY_ID else ZERO_UUID
         partition = FetchPartition(name, of_request, data.draw(int32s), 0, 0)

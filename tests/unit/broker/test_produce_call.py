@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kafkacore.broker.replica._produce_call import ProduceCall, encode_produce, read_produce
 from kafkacore.errors import MalformedMessageError
-from kafkacore.protocol import decode_response, encode_response
+from kafkacore.protocol import ZERO_UUID, decode_response, encode_response
 from kafkacore.protocol.generated.produce import ProduceRequest, ProduceResponse
 from kafkacore.wire import Cursor, Writer
 
@@ -71,7 +71,7 @@ def test_a_request_is_read_as_the_generated_message_has_it(asked: tuple[ProduceR
     assert read == [
         (
             None if by_id else topic.name,
-            topic.topic_id.bytes if by_id else None,
+            topic.topic_id if by_id else None,
             [(part.index, part.records) for part in topic.partition_data],
         )
         for topic in request.topic_data
@@ -111,7 +111,7 @@ def generated(call: ProduceCall, version: int) -> ProduceResponse:
         responses=[
             ProduceResponse.TopicProduceResponse(
                 name=topic.name or "",
-                topic_id=UUID(bytes=topic.topic_id or bytes(16)),
+                topic_id=topic.topic_id or ZERO_UUID,
                 partition_responses=[answer(partition, version) for partition in topic.partitions],
             )
             for topic in call.topics

@@ -11,12 +11,12 @@ from kafkacore.consumer._fetch_codec import FetchSettings, SessionPart, read_usu
 from kafkacore.errors import MalformedMessageError
 from kafkacore.protocol.generated.fetch import FetchRequest, FetchResponse
 from kafkacore.structs import TopicPartition
-from kafkacore.wire import Cursor, Writer
+from kafkacore.wire import Cursor, Uuid, Writer
 
 VERSIONS = range(13, FetchRequest.MAX_VERSION + 1)
 SESSION_ID = 7
 NUMBER = 1
-TOPICS = [uuid.UUID(int=number) for number in (5, 1 << 100, (1 << 128) - 1)]
+TOPICS = [Uuid(number.to_bytes(16)) for number in (5, 1 << 100, (1 << 128) - 1)]
 PARTITIONS = [0, 1, 2**31 - 1]
 INT64 = st.integers(-(2**63), 2**63 - 1)
 STATE = SimpleNamespace()
@@ -25,9 +25,9 @@ STATE = SimpleNamespace()
 def new_parts(offset=0, max_bytes=1000, epoch=-1):
     """Return new parts of all topics and partitions, by topic id and partition."""
     return {
-        topic_id.bytes: {
+        topic_id: {
             partition: SessionPart(
-                TopicPartition(f"t{number}", partition), STATE, topic_id.bytes, offset, max_bytes, epoch
+                TopicPartition(f"t{number}", partition), STATE, topic_id, offset, max_bytes, epoch
             )
             for partition in PARTITIONS
         }
@@ -109,7 +109,7 @@ def test_request_equals_generated_request(version, wanted, session_id, epoch, ra
         rack_id=rack_id,
     )
     parts = [
-        SessionPart(TopicPartition("t", partition), STATE, topic_id.bytes, offset, max_bytes, leader_epoch)
+        SessionPart(TopicPartition("t", partition), STATE, topic_id, offset, max_bytes, leader_epoch)
         for topic_id, partition, offset, max_bytes, leader_epoch in wanted
     ]
     writer = Writer()

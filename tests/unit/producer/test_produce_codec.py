@@ -143,7 +143,7 @@ def test_answer_is_read_as_the_generated_message_reads_it(given: tuple[ProduceRe
         return
     assert read.detailed is None
     assert read.acknowledged == [
-        (topic.name if version <= 12 else topic.topic_id.bytes, *offsets)
+        (topic.name if version <= 12 else topic.topic_id, *offsets)
         for topic in response.responses
         for offsets in (
             (each.index, each.base_offset, each.log_append_time_ms) for each in topic.partition_responses

@@ -6,7 +6,6 @@ import importlib
 import pkgutil
 import random
 from typing import Any
-from uuid import UUID
 
 import pytest
 from kafka.protocol.api_message import ApiMessage
@@ -15,7 +14,7 @@ from model.slow_codec import RandomMessages, python_name
 from kafkacore.protocol import API_REGISTRY, ZERO_UUID, ApiKey, Struct
 from kafkacore.protocol.schema import APIS
 from kafkacore.protocol.schema.declaration import Message
-from kafkacore.wire import Cursor, Writer
+from kafkacore.wire import Cursor, Uuid, Writer
 
 
 def their_classes() -> dict[str, type]:
@@ -50,12 +49,12 @@ def assert_same_value(message: Message, ours: Any, theirs: Any, field: Any, vers
         assert len(ours) == len(theirs), path
         for mine, other in zip(ours, theirs, strict=True):
             assert_same_value(message, mine, other, field, version, path)
-    elif theirs is None and isinstance(ours, UUID | Struct):
+    elif theirs is None and isinstance(ours, Uuid | Struct):
         # kafka-python represents default values by None.
-        assert ours == (ZERO_UUID if isinstance(ours, UUID) else type(ours)()), path
+        assert ours == (ZERO_UUID if isinstance(ours, Uuid) else type(ours)()), path
     elif isinstance(ours, Struct):
         assert_same(message, ours, theirs, message.structs[field.type].fields, version, path)
-    elif isinstance(ours, UUID):
+    elif isinstance(ours, Uuid):
         assert str(ours) == str(theirs), path
     else:
         assert ours == theirs, path

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Generic
-from uuid import UUID
 
 from kafkacore.broker.coordinator._safe_now import is_safe_now
 from kafkacore.broker.coordinator.interfaces import (
@@ -52,6 +51,7 @@ from kafkacore.logs import logger_of
 from kafkacore.record import RecordBatchBuilder
 from kafkacore.record._layout import BATCH_OVERHEAD, MAX_FIELDS_OVERHEAD
 from kafkacore.structs import TopicPartition, partition_name
+from kafkacore.wire import Uuid
 
 if TYPE_CHECKING:
     from kafkacore.broker.log import LogAppendInfo, UnifiedLog
@@ -132,7 +132,7 @@ class CoordinatorLog(Generic[LoadedT]):
         self._cluster = cluster
         self._replica_manager = replica_manager
         self._loader = PartitionLoader(topic.load_buffer_size, loader_thread_name)
-        self._topic_id: UUID | None = None
+        self._topic_id: Uuid | None = None
         # Version of the catalog at the last look at the topic.
         self._topics_version = -1
         #: Returns whether :meth:`check` would pass for a key and a node, and :meth:`when_safe` would call its

@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from enum import Enum
 from typing import Final
-from uuid import UUID
 
 from kafkacore.broker.group.interfaces import OffsetExpiry
 from kafkacore.broker.group.member import (
@@ -41,6 +40,7 @@ from kafkacore.errors import (
     RebalanceInProgressError,
     UnknownMemberIdError,
 )
+from kafkacore.wire import Uuid
 
 logger = NameLogger(__name__)
 
@@ -475,6 +475,6 @@ class ClassicGroup:
         return OffsetExpiry(None) if knows_topics and self.is_in(GroupState.STABLE) else None
 
     def new_member_id(self, client_id: str, group_instance_id: str | None, random_bits: int) -> str:
-        """Return a new member id: the client id or group instance id, followed by a random UUID."""
+        """Return a new member id: the client id or group instance id, followed by a random id."""
         name = client_id if group_instance_id is None else group_instance_id
-        return f"{name[:MAX_NAME_LENGTH]}-{UUID(int=random_bits, version=4)}"
+        return f"{name[:MAX_NAME_LENGTH]}-{Uuid.from_random_bits(random_bits)}"

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
-from uuid import UUID
 
 from kafkacore.broker.coordinator.interfaces import CoordinatorRecord, OnSafe
 from kafkacore.protocol.generated.group_records import GroupMetadataValue
+from kafkacore.wire import Uuid
 
 if TYPE_CHECKING:
     from kafkacore.broker.group.consumer.consumer_group import ConsumerGroup
@@ -59,7 +59,7 @@ class CoordinatorLog(Protocol):
 
 #: Function that raises an error if a member may not commit the offset of a partition. Its arguments are
 #: the name of the topic, the id of the topic, and the partition.
-PartitionCheck = Callable[[str, UUID, int], None]
+PartitionCheck = Callable[[str, Uuid, int], None]
 
 
 class OffsetExpiry(NamedTuple):

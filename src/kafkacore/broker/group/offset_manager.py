@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
-from uuid import UUID
 
 from kafkacore.broker.coordinator.interfaces import CoordinatorRecord, Producer
 from kafkacore.broker.error_answer import error_code
@@ -24,6 +23,7 @@ from kafkacore.errors import (
     StaleMemberEpochError,
 )
 from kafkacore.protocol.generated.group_records import OffsetCommitValue
+from kafkacore.wire import Uuid
 
 if TYPE_CHECKING:
     from kafkacore.broker.config.broker_config import BrokerConfig
@@ -63,7 +63,7 @@ class OffsetToCommit(NamedTuple):
     """Offset of one partition in a commit. The partition exists."""
 
     topic: str
-    topic_id: UUID
+    topic_id: Uuid
     partition: int
     offset: int
     leader_epoch: int
@@ -341,7 +341,7 @@ class OffsetManager:
         base_ms = offset.commit_timestamp if since_ms is None else since_ms
         return now_ms - base_ms >= self._config.offsets_retention_minutes * 60_000
 
-    def of_topics(self, group_id: str, is_orphan: Callable[[str, UUID], bool]) -> list[CoordinatorRecord]:
+    def of_topics(self, group_id: str, is_orphan: Callable[[str, Uuid], bool]) -> list[CoordinatorRecord]:
         """Return tombstones of the committed and pending offsets of a group for topics that were deleted.
 
         Parameters

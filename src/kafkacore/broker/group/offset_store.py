@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import NamedTuple
-from uuid import UUID
 
 from kafkacore.broker.coordinator.interfaces import NO_PRODUCER_ID
 from kafkacore.broker.group.records import NO_TIMESTAMP
 from kafkacore.protocol import ZERO_UUID
 from kafkacore.protocol.generated.group_records import OffsetCommitKey, OffsetCommitValue
+from kafkacore.wire import Uuid
 
 
 class CommittedOffset(NamedTuple):
@@ -25,7 +25,7 @@ class CommittedOffset(NamedTuple):
     commit_timestamp: int
     #: Time at which the offset expires, if it was committed with a retention time.
     expire_timestamp: int = NO_TIMESTAMP
-    topic_id: UUID = ZERO_UUID
+    topic_id: Uuid = ZERO_UUID
     #: Offset in ``__consumer_offsets`` of the record with this commit.
     record_offset: int = -1
 

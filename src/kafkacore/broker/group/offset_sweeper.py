@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from kafkacore.broker.coordinator.interfaces import CoordinatorRecord
 from kafkacore.broker.purgatory.timer import Timer, TimerTask
 from kafkacore.broker.topics.internal_topics import OFFSETS_TOPIC
 from kafkacore.logs import logger_of
 from kafkacore.protocol import ZERO_UUID
+from kafkacore.wire import Uuid
 
 if TYPE_CHECKING:
     from kafkacore.broker.config.broker_config import BrokerConfig
@@ -132,7 +132,7 @@ class OffsetSweeper:
             ),
         )
 
-    def _is_orphan(self, name: str, topic_id: UUID, removed: Iterable[str]) -> bool:
+    def _is_orphan(self, name: str, topic_id: Uuid, removed: Iterable[str]) -> bool:
         topic = self._topics.get(name)
         if topic is None:
             return True

@@ -6,11 +6,11 @@ All other records, including malformed ones, are left to :mod:`~kafkacore.broker
 from __future__ import annotations
 
 import struct
-from uuid import UUID
 
 from kafkacore.broker.group.offset_store import CommittedOffset, PartitionOffsets
 from kafkacore.broker.group.records import NO_TIMESTAMP, OFFSET_COMMIT, OFFSET_COMMIT_VALUE_VERSION
 from kafkacore.protocol import ZERO_UUID
+from kafkacore.wire import Uuid
 
 _KEY_HEAD = struct.Struct(">hh")
 _LENGTH = struct.Struct(">h")
@@ -31,7 +31,7 @@ class PlainCommits:
     def __init__(self, offsets: PartitionOffsets) -> None:
         self._offsets = offsets
         self._names: dict[bytes, str] = {}
-        self._ids: dict[bytes, UUID] = {}
+        self._ids: dict[bytes, Uuid] = {}
 
     def take(self, key: bytes, value: bytes, record_offset: int) -> bool:
         """Add the commit of a record. Return false, and add nothing, for any other record."""
@@ -81,11 +81,11 @@ class PlainCommits:
         name = self._names[raw] = raw.decode()
         return name
 
-    def _new_id(self, tags: bytes) -> UUID:
+    def _new_id(self, tags: bytes) -> Uuid:
         if tags == _NO_TAGS:
             found = ZERO_UUID
         elif tags.startswith(_TOPIC_ID):
-            found = UUID(bytes=tags[len(_TOPIC_ID) :])
+            found = Uuid(tags[len(_TOPIC_ID) :])
         else:
             raise ValueError("the record has unknown tagged fields")
         self._ids[tags] = found

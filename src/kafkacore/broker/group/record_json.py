@@ -10,7 +10,6 @@ import re
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Sequence
 from typing import Final, TypeAlias
-from uuid import UUID
 
 from kafkacore.broker.group import records
 from kafkacore.errors import CorruptRecordError, MalformedMessageError
@@ -31,7 +30,7 @@ from kafkacore.protocol.generated.group_records import (
 )
 from kafkacore.protocol.message import Message, Struct
 from kafkacore.record import Record
-from kafkacore.wire import Cursor
+from kafkacore.wire import Cursor, Uuid
 
 Json: TypeAlias = "int | str | list[Json] | dict[str, Json] | None"
 
@@ -133,7 +132,7 @@ def _json(message: Struct, version: int) -> dict[str, Json]:
 def _value(value: object, version: int) -> Json:
     if value is None or isinstance(value, int | str):
         return value
-    if isinstance(value, UUID):
+    if isinstance(value, Uuid):
         return urlsafe_b64encode(value.bytes).rstrip(b"=").decode()
     if isinstance(value, bytes | bytearray | memoryview):
         return b64encode(value).decode()

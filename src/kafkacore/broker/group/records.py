@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias, TypeVar
-from uuid import UUID
 
 from kafkacore.broker.coordinator.interfaces import CoordinatorRecord
 from kafkacore.errors import MalformedMessageError
@@ -36,7 +35,7 @@ from kafkacore.protocol.generated.group_records import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
-from kafkacore.wire import Cursor, Writer
+from kafkacore.wire import Cursor, Uuid, Writer
 
 #: Record types, which are the first two bytes of a key. Only the key shows the type of a tombstone.
 LEGACY_OFFSET_COMMIT: Final = 0
@@ -162,7 +161,7 @@ def target_assignment_metadata_tombstone(group_id: str) -> CoordinatorRecord:
 
 
 def target_assignment(
-    group_id: str, member_id: str, assignment: Mapping[UUID, tuple[int, ...]]
+    group_id: str, member_id: str, assignment: Mapping[Uuid, tuple[int, ...]]
 ) -> CoordinatorRecord:
     """Return the record of a member's target assignment: partitions by topic id."""
     partitions = [

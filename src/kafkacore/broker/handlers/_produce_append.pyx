@@ -108,7 +108,7 @@ cdef class ProduceAppend:
         for topic in self.call.topics:
             name = topic.name
             if topic.topic_id is not None:
-                name = self.services.topics.name_of_bytes(topic.topic_id)
+                name = self.services.topics.existing_name(topic.topic_id)
             for partition in topic.partitions:
                 try:
                     headers = read_batch_headers(partition.records or b"")
@@ -169,7 +169,7 @@ cdef class ProduceAppend:
         cdef int acks = self.call.acks
         name = topic.name
         if topic.topic_id is not None:
-            name = self.services.topics.name_of_bytes(topic.topic_id)
+            name = self.services.topics.existing_name(topic.topic_id)
         if self._authorizer is not None:
             require(self.request, self.services, WRITE, TOPIC, name, topic.topic_id)
         topic_partition = new_tuple(TopicPartition, (name, partition.index))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from functools import partial
-from uuid import UUID
 
 from kafkacore.access_control import ACLOperation, ResourceType
 from kafkacore.broker.error_answer import error_code, error_message
@@ -33,6 +32,7 @@ from kafkacore.protocol.generated.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
 )
+from kafkacore.wire import Uuid
 
 CLASSIC_MEMBER = 0
 CONSUMER_MEMBER = 1
@@ -133,7 +133,7 @@ class _Describe:
             member_type=CLASSIC_MEMBER if member.uses_classic_protocol else CONSUMER_MEMBER,
         )
 
-    def _assignment(self, partitions: Mapping[UUID, Collection[int]]) -> _Assignment:
+    def _assignment(self, partitions: Mapping[Uuid, Collection[int]]) -> _Assignment:
         """Return an assignment without the topics that have been deleted."""
         names = {topic_id: self._services.topics.name_of(topic_id) for topic_id in partitions}
         return _Assignment(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from uuid import UUID
 
 from kafkacore.access_control import ACLOperation, ResourceType
 from kafkacore.broker.error_answer import error_code, error_message
@@ -34,6 +33,7 @@ from kafkacore.errors import (
 )
 from kafkacore.protocol import ZERO_UUID
 from kafkacore.protocol.generated.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from kafkacore.wire import Uuid
 
 USE_DEFAULT = -1
 #: Maximum number of partitions of all topics in a request, as in Kafka's controller.
@@ -89,7 +89,7 @@ def _refused(name: str, error: Exception) -> _Result:
     return _Result(name=name, topic_id=ZERO_UUID, error_code=code, error_message=text)
 
 
-def _created_without_configs(name: str, topic_id: UUID) -> _Result:
+def _created_without_configs(name: str, topic_id: Uuid) -> _Result:
     """Return the result for a client that may not describe the topic's configuration."""
     return _Result(
         name=name,
@@ -111,7 +111,7 @@ def _create(
     partition_count, replication_factor, assigned = wanted_replicas(topic, services)
     configs = {config.name: config.value for config in topic.configs}
 
-    def result_of(topic_id: UUID, checked: Mapping[str, str]) -> _Result:
+    def result_of(topic_id: Uuid, checked: Mapping[str, str]) -> _Result:
         describe = ACLOperation.DESCRIBE_CONFIGS
         if not allowed(request, services, describe, ResourceType.TOPIC, topic.name, is_asked_for=False):
             return _created_without_configs(topic.name, topic_id)

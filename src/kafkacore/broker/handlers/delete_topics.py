@@ -6,7 +6,6 @@ Versions 1 to 6.
 from __future__ import annotations
 
 from collections.abc import Callable
-from uuid import UUID
 
 from kafkacore.access_control import ACLOperation, ResourceType
 from kafkacore.broker.error_answer import error_code, error_message
@@ -27,6 +26,7 @@ from kafkacore.errors import (
 )
 from kafkacore.protocol import ZERO_UUID
 from kafkacore.protocol.generated.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from kafkacore.wire import Uuid
 
 #: First version whose clients know the error TOPIC_DELETION_DISABLED.
 FIRST_VERSION_WITH_DISABLED = 3
@@ -54,7 +54,7 @@ def handle(
 
 def _delete(
     name: str | None,
-    topic_id: UUID,
+    topic_id: Uuid,
     request: Request,
     services: TopicServices,
     answer: Callable[[_Result], None],
@@ -98,7 +98,7 @@ def _delete(
     )
 
 
-def _check_may_delete(name: str, topic_id: UUID, request: Request, services: TopicServices) -> None:
+def _check_may_delete(name: str, topic_id: Uuid, request: Request, services: TopicServices) -> None:
     delete = ACLOperation.DELETE
     if not allowed_on_cluster(request, services, delete, is_asked_for=False):
         require(request, services, delete, ResourceType.TOPIC, name, topic_id)

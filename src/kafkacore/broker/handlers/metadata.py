@@ -7,7 +7,6 @@ topics omits such topics. For a topic requested by ID, the error does not contai
 from __future__ import annotations
 
 from collections.abc import Iterable
-from uuid import UUID
 
 from kafkacore.access_control import ACLOperation, ResourceType
 from kafkacore.broker.config import topic_names
@@ -31,6 +30,7 @@ from kafkacore.errors import (
 from kafkacore.protocol import ZERO_UUID
 from kafkacore.protocol.generated.metadata import MetadataRequest, MetadataResponse
 from kafkacore.structs import TopicPartition
+from kafkacore.wire import Uuid
 
 _Topic = MetadataResponse.MetadataResponseTopic
 _Partition = MetadataResponse.MetadataResponsePartition
@@ -125,7 +125,7 @@ def _create_missing(names: Iterable[str], request: Request, services: TopicServi
     return refused | services.topics.auto_create([name for name in missing if name not in refused], place)
 
 
-def _describe_id(topic_id: UUID, request: Request, services: TopicServices) -> _Topic:
+def _describe_id(topic_id: Uuid, request: Request, services: TopicServices) -> _Topic:
     name = services.topics.name_of(topic_id)
     if name is None:
         return _Topic(error_code=UnknownTopicIdError.errno, name=None, topic_id=topic_id)

@@ -9,7 +9,6 @@ member does not own one of the partitions, the whole commit fails.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from uuid import UUID
 
 from kafkacore.access_control import ACLOperation, ResourceType
 from kafkacore.broker.group.offset_manager import Committer, OffsetToCommit
@@ -28,6 +27,7 @@ from kafkacore.errors import (
     UnknownTopicOrPartitionError,
 )
 from kafkacore.protocol.generated.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from kafkacore.wire import Uuid
 
 FIRST_VERSION_BY_ID = 10
 
@@ -89,7 +89,7 @@ class _Commit:
 
 
 def _offset(
-    name: str, topic_id: UUID, partition: OffsetCommitRequest.OffsetCommitRequestPartition
+    name: str, topic_id: Uuid, partition: OffsetCommitRequest.OffsetCommitRequestPartition
 ) -> OffsetToCommit:
     return OffsetToCommit(
         name,

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from typing import NamedTuple, TypeAlias
-from uuid import UUID
 
 from kafkacore.access_control import ACLOperation, ResourceType
 from kafkacore.broker.group.offset_store import Place, TopicOffsets
@@ -33,6 +32,7 @@ from kafkacore.errors import (
 )
 from kafkacore.protocol import ZERO_UUID
 from kafkacore.protocol.generated.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from kafkacore.wire import Uuid
 
 FIRST_VERSION_WITH_ERROR = 2
 FIRST_VERSION_WITH_GROUPS = 8
@@ -65,7 +65,7 @@ class _FoundPartition(NamedTuple):
 
 class _FoundTopic(NamedTuple):
     name: str
-    topic_id: UUID
+    topic_id: Uuid
     partitions: list[_FoundPartition]
 
 
@@ -196,12 +196,12 @@ class _Fetch:
         self._request.respond(OffsetFetchResponse(topics=topics, error_code=one.error_code))
 
 
-def _of_topic(partitions: TopicOffsets, topic_id: UUID) -> TopicOffsets:
+def _of_topic(partitions: TopicOffsets, topic_id: Uuid) -> TopicOffsets:
     """Exclude offsets of an earlier topic of the same name, but keep old records without a topic ID."""
     return {index: offset for index, offset in partitions.items() if offset.topic_id in (ZERO_UUID, topic_id)}
 
 
-def _id_of(topic: _RequestedTopic) -> UUID:
+def _id_of(topic: _RequestedTopic) -> Uuid:
     """Return the topic ID, or zero in versions without topic IDs."""
     return ZERO_UUID if isinstance(topic, OffsetFetchRequest.OffsetFetchRequestTopic) else topic.topic_id
 

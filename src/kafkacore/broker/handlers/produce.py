@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from kafkacore.access_control import ACLOperation, ResourceType
 from kafkacore.broker.handlers._produce_append import ProduceAppend
@@ -196,7 +195,7 @@ class _Produce:
     def _name(self, topic: ProduceTopic) -> str | None:
         if topic.topic_id is None:
             return topic.name
-        return self.services.topics.name_of(UUID(bytes=topic.topic_id))
+        return self.services.topics.name_of(topic.topic_id)
 
 
 def _parts(unvalidated: list[Unvalidated]) -> Iterator[list[Unvalidated]]:

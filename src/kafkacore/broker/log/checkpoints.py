@@ -12,11 +12,11 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from uuid import UUID
 
 from kafkacore.broker.storage.disk import Disk
 from kafkacore.logs import logger_of
 from kafkacore.structs import INT32_MAX, INT64_MAX, TopicPartition, printable
+from kafkacore.wire import Uuid
 
 logger = logger_of(__name__)
 
@@ -125,13 +125,13 @@ def parse_leader_epochs(data: bytes) -> list[tuple[int, int]]:
     return entries
 
 
-def partition_metadata(topic_id: UUID) -> bytes:
+def partition_metadata(topic_id: Uuid) -> bytes:
     """Return the content of a ``partition.metadata`` file. Kafka writes the topic id in URL-safe base64."""
     text = base64.urlsafe_b64encode(topic_id.bytes).rstrip(b"=").decode()
     return f"version: {_VERSION}\ntopic_id: {text}\n".encode()
 
 
-def write_topic_id(disk: Disk, folder: Path, topic_id: UUID) -> None:
+def write_topic_id(disk: Disk, folder: Path, topic_id: Uuid) -> None:
     """Write ``partition.metadata`` if it is missing. The file is not synced."""
     path = folder / PARTITION_METADATA_FILE
     if not disk.exists(path):
@@ -142,13 +142,13 @@ def write_topic_id(disk: Disk, folder: Path, topic_id: UUID) -> None:
             disk.close(fd)
 
 
-def read_topic_id(disk: Disk, folder: Path) -> UUID | None:
+def read_topic_id(disk: Disk, folder: Path) -> Uuid | None:
     """Return the topic id in ``partition.metadata``, or ``None`` if the file is missing or damaged."""
     try:
         for line in _lines(disk.read_file(folder / PARTITION_METADATA_FILE)):
             name, _, value = line.partition(": ")
             if name == "topic_id":
-                return UUID(bytes=base64.urlsafe_b64decode(value + "=="))
+                return Uuid(base64.urlsafe_b64decode(value + "=="))
         raise ValueError("no topic_id")
     except FileNotFoundError:
         return None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from uuid import UUID
 
 from kafkacore.broker.log import checkpoints
 from kafkacore.broker.log.topics_file import TopicState
@@ -14,6 +13,7 @@ from kafkacore.clock import Clock
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.logs import logger_of
 from kafkacore.structs import TopicPartition, is_topic_name, printable
+from kafkacore.wire import Uuid
 
 logger = logger_of(__name__)
 
@@ -95,7 +95,7 @@ class DataFolder:
     def adopted_topics(self) -> list[TopicState]:
         """Derive the topics from the partition folders, for a data folder without ``topics.json``."""
         counts: dict[str, int] = {}
-        ids: dict[str, UUID] = {}
+        ids: dict[str, Uuid] = {}
         for name, (topic, partition) in _partition_folders(self._disk.folders(self.path)):
             counts[topic] = max(counts.get(topic, 0), partition + 1)
             topic_id = checkpoints.read_topic_id(self._disk, self.path / name)
@@ -106,7 +106,7 @@ class DataFolder:
         ]
 
     def move_strays_aside(
-        self, topics: Mapping[str, TopicState], deleting: Collection[UUID]
+        self, topics: Mapping[str, TopicState], deleting: Collection[Uuid]
     ) -> tuple[dict[TopicPartition, str], list[Path]]:
         """Rename partition folders that do not belong to any topic.
 
@@ -160,7 +160,7 @@ class DataFolder:
         if self._disk.exists(self.of_partition(topic_partition)):
             self._move_aside(topic_partition, self._random_id(), STRAY_SUFFIX)
 
-    def rename_deleted(self, topic_partition: TopicPartition, topic_id: UUID) -> Path | None:
+    def rename_deleted(self, topic_partition: TopicPartition, topic_id: Uuid) -> Path | None:
         """Rename the folder of a deleted partition. Return the new path; ``None`` if there is no folder."""
         if not self._disk.exists(self.of_partition(topic_partition)):
             return None
@@ -183,15 +183,15 @@ class DataFolder:
                     self._disk.close(fd)
         return True
 
-    def _move_aside(self, topic_partition: TopicPartition, unique_id: UUID, suffix: str) -> Path:
+    def _move_aside(self, topic_partition: TopicPartition, unique_id: Uuid, suffix: str) -> Path:
         """Rename a partition's folder to a name that is not the name of a partition. Return the new path."""
-        end = f"-{topic_partition.partition}.{unique_id.hex}{suffix}"
+        end = f"-{topic_partition.partition}.{unique_id.bytes.hex()}{suffix}"
         aside = self.path / (topic_partition.topic[: _MAX_FILE_NAME - len(end)] + end)
         self._disk.rename(self.of_partition(topic_partition), aside)
         return aside
 
-    def _random_id(self) -> UUID:
-        return UUID(int=self._clock.random.getrandbits(128), version=4)
+    def _random_id(self) -> Uuid:
+        return Uuid.from_random_bits(self._clock.random.getrandbits(128))
 
 
 def _partition_folders(names: Iterable[str]) -> list[tuple[str, TopicPartition]]:

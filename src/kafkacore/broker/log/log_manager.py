@@ -12,7 +12,6 @@ from pathlib import Path
 from threading import RLock
 from types import MappingProxyType
 from typing import Self
-from uuid import UUID
 
 from kafkacore.broker.config.config_keys import broker_default
 from kafkacore.broker.log import checkpoints
@@ -37,6 +36,7 @@ from kafkacore.errors import (
 from kafkacore.logs import logger_of
 from kafkacore.metrics import Sensor
 from kafkacore.structs import TopicPartition, is_topic_name, partition_name
+from kafkacore.wire import Uuid
 
 logger = logger_of(__name__)
 
@@ -128,7 +128,7 @@ class LogManager:
         self._topics: Mapping[str, TopicState] = MappingProxyType({})
         self._logs: dict[TopicPartition, UnifiedLog] = {}
         self._offline: dict[TopicPartition, str] = {}
-        self._deleting: set[UUID] = set()
+        self._deleting: set[Uuid] = set()
         # Topics whose partitions a thread is creating or deleting.
         self._names_changing: set[str] = set()
         # Deleted topics that the checkpoint files still contain.
@@ -325,7 +325,7 @@ class LogManager:
         return self._flusher.flush_times
 
     def create_topic(
-        self, name: str, partition_count: int, topic_id: UUID, configs: Mapping[str, str]
+        self, name: str, partition_count: int, topic_id: Uuid, configs: Mapping[str, str]
     ) -> TopicState:
         """Create a topic with empty logs. On return, the topic is durable.
 
@@ -498,7 +498,7 @@ class LogManager:
         moved = (self._folder.rename_deleted(tp, topic.topic_id) for tp in _partitions(topic))
         return [folder for folder in moved if folder is not None]
 
-    def _remove_folders(self, topic_id: UUID | None, folders: list[Path]) -> None:
+    def _remove_folders(self, topic_id: Uuid | None, folders: list[Path]) -> None:
         """Remove some of the folders, and schedule the removal of the others.
 
         Acknowledgements wait for the flusher, so the flusher must not remove many folders at a time.

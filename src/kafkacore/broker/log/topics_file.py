@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
-from uuid import UUID
 
 from kafkacore.broker.storage.checked_json import checked_json, read_checked_json
 from kafkacore.broker.storage.disk import Disk
 from kafkacore.errors import KafkaStorageError
 from kafkacore.structs import INT32_MAX, is_topic_name
+from kafkacore.wire import Uuid
 
 FILE_NAME = "topics.json"
 _VERSION = 1
@@ -24,13 +24,13 @@ class TopicState(NamedTuple):
     """A topic in the list."""
 
     name: str
-    topic_id: UUID
+    topic_id: Uuid
     partition_count: int
     #: Configs set for the topic, by Kafka's keys.
     configs: Mapping[str, str]
 
 
-def write_topics(disk: Disk, data_dir: Path, topics: Iterable[TopicState], deleting: Iterable[UUID]) -> None:
+def write_topics(disk: Disk, data_dir: Path, topics: Iterable[TopicState], deleting: Iterable[Uuid]) -> None:
     """Replace ``topics.json``. On return, the file is durable.
 
     Parameters
@@ -60,7 +60,7 @@ def write_topics(disk: Disk, data_dir: Path, topics: Iterable[TopicState], delet
     disk.write_file(data_dir / FILE_NAME, checked_json(content))
 
 
-def read_topics(disk: Disk, data_dir: Path) -> tuple[list[TopicState], set[UUID]] | None:
+def read_topics(disk: Disk, data_dir: Path) -> tuple[list[TopicState], set[Uuid]] | None:
     """Read the topics, and the ids of deleted topics whose folders may still exist.
 
     Returns
@@ -85,7 +85,7 @@ def read_topics(disk: Disk, data_dir: Path) -> tuple[list[TopicState], set[UUID]
         if content["version"] != _VERSION:
             raise ValueError(f"unknown version {content['version']}")
         topics = [_topic(entry) for entry in content["topics"]]
-        return topics, {UUID(text) for text in content["deleting"]}
+        return topics, {Uuid.from_hex(text) for text in content["deleting"]}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise KafkaStorageError(
             f"{path} cannot be read: {error}. Restore it from a backup, or remove it to recreate it from the "
@@ -101,4 +101,4 @@ def _topic(entry: Mapping[str, object]) -> TopicState:
         raise ValueError(f"invalid partition count {count!r}")
     if not isinstance(configs, dict) or not all(isinstance(value, str) for value in configs.values()):
         raise ValueError(f"invalid configs {configs!r}")
-    return TopicState(name, UUID(str(entry["topic_id"])), count, configs)
+    return TopicState(name, Uuid.from_hex(str(entry["topic_id"])), count, configs)

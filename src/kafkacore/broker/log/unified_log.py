@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 from typing import overload
-from uuid import UUID
 
 from kafkacore.broker.log import checkpoints
 from kafkacore.broker.log._indexes import NO_TIMESTAMP
@@ -49,6 +48,7 @@ from kafkacore.errors import CorruptRecordError, KafkaStorageError, OffsetOutOfR
 from kafkacore.logs import logger_of
 from kafkacore.record import DEFAULT_MAX_DECOMPRESSED_SIZE, first_at_time, read_batches
 from kafkacore.structs import TimestampType, TopicPartition, partition_name
+from kafkacore.wire import Uuid
 
 logger = logger_of(__name__)
 
@@ -105,7 +105,7 @@ class UnifiedLog:
         folder: Path,
         config: LogConfig,
         *,
-        topic_id: UUID,
+        topic_id: Uuid,
         files: OpenFiles,
         clock: Clock,
         work: BackgroundWork[UnifiedLog],

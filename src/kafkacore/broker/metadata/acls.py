@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from typing import Final, NamedTuple, Protocol
-from uuid import UUID
 
 from kafkacore.access_control import ACLOperation, ACLPermissionType, ACLResourcePatternType, ResourceType
 from kafkacore.broker.requests.authorization import CLUSTER_NAME
@@ -20,6 +19,7 @@ from kafkacore.protocol.generated.metadata_records import (
     RemoveAccessControlEntryRecord,
 )
 from kafkacore.security.principal import KafkaPrincipal
+from kafkacore.wire import Uuid
 
 #: Wildcard. As the name of a resource, host or user, it matches every resource, host or user.
 WILDCARD: Final = "*"
@@ -202,8 +202,8 @@ class AclStore:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._ids: dict[Acl, UUID] = {}
-        self._acls: dict[UUID, Acl] = {}
+        self._ids: dict[Acl, Uuid] = {}
+        self._acls: dict[Uuid, Acl] = {}
         #: Number of changes to the store. The authorizer compares this number to detect that its cached
         #: decisions are outdated.
         self.version = 0
@@ -251,11 +251,11 @@ class AclStore:
         """Return the records of all entries, for rewriting the log."""
         return [self._record(acl, acl_id) for acl, acl_id in self._ids.items()]
 
-    def _new_id(self) -> UUID:
-        return UUID(int=self._clock.random.getrandbits(128), version=4)
+    def _new_id(self) -> Uuid:
+        return Uuid.from_random_bits(self._clock.random.getrandbits(128))
 
     @staticmethod
-    def _record(acl: Acl, acl_id: UUID) -> AccessControlEntryRecord:
+    def _record(acl: Acl, acl_id: Uuid) -> AccessControlEntryRecord:
         return AccessControlEntryRecord(
             id=acl_id,
             resource_type=acl.resource_type,

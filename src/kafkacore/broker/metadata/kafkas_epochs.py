@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
-from uuid import UUID
 
 from kafkacore.broker.metadata.records import record_cursor
 from kafkacore.broker.storage.disk import Disk
@@ -27,6 +26,7 @@ from kafkacore.logs import logger_of
 from kafkacore.protocol.generated.partition_records import PartitionChangeRecord, PartitionRecord
 from kafkacore.record import read_batches
 from kafkacore.structs import TopicPartition
+from kafkacore.wire import Uuid
 
 logger = logger_of(__name__)
 
@@ -42,7 +42,7 @@ _MAX_EPOCH: Final = 2**31 - 1
 _SNAPSHOT = re.compile(r"(\d{20})-\d{10}\.checkpoint")
 _SEGMENT = re.compile(r"\d{20}\.log")
 
-Epochs = dict[tuple[UUID, int], int]
+Epochs = dict[tuple[Uuid, int], int]
 
 
 def kafkas_log(data_dir: Path) -> Path:

@@ -2,10 +2,11 @@
 
 from libc.stdint cimport int64_t
 
+from kafkacore.wire._uuid cimport Uuid
 from kafkacore.wire._writer cimport Writer
 
 cdef class FetchPartition:
-    cdef public object topic_id
+    cdef public Uuid topic_id
     cdef public int partition
     cdef public object topic_partition
     cdef public int64_t fetch_offset
@@ -15,7 +16,8 @@ cdef class FetchPartition:
 
 cdef class FetchTopic:
     cdef readonly str topic
-    cdef bytes id_bytes
+    # None up to version 12.
+    cdef Uuid id
     cdef readonly list partitions
 
     cdef object key(self)

@@ -1,14 +1,14 @@
 from typing import final
-from uuid import UUID
 
 from kafkacore.broker.replica.fetch_partition import PartitionResults
 from kafkacore.broker.topics.topic_catalog import TopicCatalog
+from kafkacore.protocol import ZERO_UUID as ZERO_UUID
 from kafkacore.structs import TopicPartition
-from kafkacore.wire import Cursor
+from kafkacore.wire import Cursor, Uuid
 
 @final
 class FetchPartition:
-    topic_id: UUID
+    topic_id: Uuid
     partition: int
     topic_partition: TopicPartition | None
     fetch_offset: int
@@ -18,7 +18,7 @@ class FetchPartition:
     def __init__(
         self,
         name: str | None,
-        topic_id: UUID,
+        topic_id: Uuid,
         partition: int,
         fetch_offset: int,
         max_bytes: int,
@@ -31,7 +31,7 @@ class FetchPartition:
 @final
 class FetchTopic:
     topic: str
-    topic_id: UUID
+    topic_id: Uuid
     partitions: list[FetchPartition] | list[int]
     def __init__(self, topic: str, partitions: list[FetchPartition]) -> None: ...
 
@@ -55,8 +55,8 @@ class FetchCall:
         max_bytes: int,
         topics: list[FetchTopic],
     ) -> None: ...
-    def asked(self, topics: TopicCatalog) -> dict[tuple[bytes | str, int], FetchPartition]: ...
-    def forgotten(self) -> list[tuple[bytes | str, int]]: ...
+    def asked(self, topics: TopicCatalog) -> dict[tuple[Uuid | str, int], FetchPartition]: ...
+    def forgotten(self) -> list[tuple[Uuid | str, int]]: ...
 
 @final
 class FetchAnswer:

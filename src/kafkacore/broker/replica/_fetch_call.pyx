@@ -10,11 +10,10 @@ from libc.stdint cimport int32_t, int64_t
 
 from kafkacore.broker.replica._produce_call cimport skip_tags
 from kafkacore.wire._cursor cimport Cursor
+from kafkacore.wire._uuid cimport Uuid
 from kafkacore.wire._writer cimport Writer
 
-from uuid import UUID
 
-from kafkacore.errors import UnknownTopicIdError
 from kafkacore.protocol import ZERO_UUID
 from kafkacore.protocol.message import null_refused, tagged_fields, write_nullable_pieces
 from kafkacore.structs import TopicPartition
@@ -76,7 +75,7 @@ cdef class FetchPartition:
     """
 
     def __init__(
-        self, str name, topic_id, int partition, int64_t fetch_offset, int max_bytes,
+        self, str name, Uuid topic_id not None, int partition, int64_t fetch_offset, int max_bytes,
         int current_leader_epoch=UNKNOWN, int last_fetched_epoch=UNKNOWN,
     ):
         self.topic_id = topic_id
@@ -113,11 +112,11 @@ cdef class FetchTopic:
 
     @property
     def topic_id(self):
-        return ZERO_UUID if self.id_bytes is None else UUID(bytes=self.id_bytes)
+        return ZERO_UUID if self.id is None else self.id
 
     cdef object key(self):
         """Return what identifies the topic in a fetch session."""
-        return self.topic if self.id_bytes is None else self.id_bytes
+        return self.topic if self.id is None else self.id
 
 
 @cython.final
@@ -156,14 +155,8 @@ cdef class FetchCall:
         cdef FetchPartition partition
         cdef dict asked = {}
         for topic in self.topics:
-            name, topic_id, key = topic.topic, ZERO_UUID, topic.key()
-            if topic.id_bytes is not None:
-                try:
-                    name = topics.name_of_bytes(topic.id_bytes)
-                    # The same object for all requests, because UUID.__eq__ is a Python method.
-                    topic_id = topics.get(name).topic_id
-                except UnknownTopicIdError:
-                    name, topic_id = None, UUID(bytes=topic.id_bytes)
+            name = topic.topic if topic.id is None else topics.name_of(topic.id)
+            topic_id, key = topic.topic_id, topic.key()
             for partition in topic.partitions:
                 partition.topic_id = topic_id
                 if name is not None:
@@ -206,7 +199,7 @@ cdef FetchTopic read_topic(Cursor cursor, int version, bint compact, bint is_for
     cdef str name = "ForgottenTopic" if is_forgotten else "FetchTopic"
     topic.topic = ""
     if version >= FIRST_BY_ID:
-        topic.id_bytes = bytes(cursor.read_bytes(UUID_SIZE))
+        topic.id = cursor.read_uuid()
     else:
         topic.topic = cursor.read_nullable_string(compact)
         if topic.topic is None:
@@ -349,7 +342,7 @@ cdef int write_partition(
 
 
 cdef bint is_same_topic(FetchPartition one, FetchPartition other) except -1:
-    return (one.topic_id is other.topic_id or one.topic_id == other.topic_id) and one.name == other.name
+    return one.topic_id == other.topic_id and one.name == other.name
 
 
 def encode_fetch_answer(FetchAnswer answer not None, int version, int32_t correlation_id):

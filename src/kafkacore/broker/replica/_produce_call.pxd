@@ -3,6 +3,7 @@
 from libc.stdint cimport int64_t
 
 from kafkacore.wire._cursor cimport Cursor
+from kafkacore.wire._uuid cimport Uuid
 from kafkacore.wire._writer cimport Writer
 
 cdef int skip_tags(Cursor cursor, bint compact) except -1
@@ -22,7 +23,7 @@ cdef class ProducePartition:
 
 cdef class ProduceTopic:
     cdef readonly str name
-    cdef readonly bytes topic_id
+    cdef readonly Uuid topic_id
     cdef readonly list partitions
 
 cdef class ProduceCall:

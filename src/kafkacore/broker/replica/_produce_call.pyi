@@ -1,6 +1,6 @@
 from typing import final
 
-from kafkacore.wire import Cursor
+from kafkacore.wire import Cursor, Uuid
 
 @final
 class ProducePartition:
@@ -17,7 +17,7 @@ class ProducePartition:
 @final
 class ProduceTopic:
     name: str | None
-    topic_id: bytes | None
+    topic_id: Uuid | None
     partitions: list[ProducePartition]
 
 @final

@@ -20,7 +20,6 @@ cdef enum:
     FIRST_FLEXIBLE = 9
     FIRST_WITH_LEADER = 10
     FIRST_BY_ID = 13
-    UUID_SIZE = 16
     UNKNOWN = -1
     # Minimum encoded sizes of a topic and of a partition, in bytes.
     MIN_TOPIC_SIZE = 3
@@ -82,7 +81,7 @@ cdef class ProduceTopic:
     name:
         Name of the topic up to version 12, else ``None``.
     topic_id:
-        Id of the topic (16 bytes) since version 13, else ``None``.
+        Id of the topic since version 13, else ``None``.
     partitions:
         List of :class:`ProducePartition`.
     """
@@ -133,7 +132,7 @@ cdef ProduceTopic read_topic(Cursor cursor, int version, bint compact):
     cdef ProduceTopic topic = ProduceTopic.__new__(ProduceTopic)
     cdef Py_ssize_t count
     if version >= FIRST_BY_ID:
-        topic.topic_id = bytes(cursor.read_bytes(UUID_SIZE))
+        topic.topic_id = cursor.read_uuid()
     else:
         topic.name = cursor.read_nullable_string(compact)
         if topic.name is None:
@@ -176,7 +175,7 @@ def encode_produce(ProduceCall call not None, int version, int32_t correlation_i
     writer.write_array_length(len(call.topics), compact)
     for topic in call.topics:
         if version >= FIRST_BY_ID:
-            writer.write_buffer(topic.topic_id)
+            writer.write_uuid(topic.topic_id)
         else:
             writer.write_nullable_string(topic.name, compact)
         writer.write_array_length(len(topic.partitions), compact)

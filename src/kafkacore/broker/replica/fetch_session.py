@@ -14,7 +14,6 @@ from bisect import bisect_left, insort
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import NamedTuple
-from uuid import UUID
 
 from kafkacore.broker.replica.fetch_partition import (
     NO_OFFSET,
@@ -29,6 +28,7 @@ from kafkacore.errors import (
     InvalidFetchSessionEpochError,
 )
 from kafkacore.structs import INT32_MAX, TopicPartition
+from kafkacore.wire import Uuid
 
 NO_SESSION = 0
 INITIAL_EPOCH = 0
@@ -44,8 +44,8 @@ CHECKED_IN_TURN = 4
 #: read.
 MAX_PARTITIONS = 250_000
 
-#: Topic id in bytes or topic name, and partition number.
-PartitionKey = tuple[bytes | str, int]
+#: Topic id or topic name, and partition number.
+PartitionKey = tuple[Uuid | str, int]
 
 
 def next_epoch(epoch: int) -> int:
@@ -271,7 +271,7 @@ class FetchManager:
     def __init__(
         self,
         replica_manager: ReplicaManager,
-        name_of: Callable[[UUID], str | None],
+        name_of: Callable[[Uuid], str | None],
         clock: Clock,
         max_sessions: int,
     ) -> None:

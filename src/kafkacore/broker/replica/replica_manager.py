@@ -316,13 +316,10 @@ class ReplicaManager:
             raise TopicAuthorizationFailedError(f"not authorized to read topic '{topic_partition.topic}'")
         log = self._cluster.led_log(topic_partition, params.node_id, partition.current_leader_epoch)
         topic_id = partition.topic_id
-        # UUID.__eq__ is a Python method, so compare the objects first.
-        if topic_id is not ZERO_UUID:
-            current_id = self._cluster.topic_id(topic_partition)
-            if topic_id is not current_id and topic_id not in (ZERO_UUID, current_id):
-                raise InconsistentTopicIdError(
-                    f"topic '{topic_partition.topic}' has another id than in the fetch session"
-                )
+        if topic_id not in (ZERO_UUID, self._cluster.topic_id(topic_partition)):
+            raise InconsistentTopicIdError(
+                f"topic '{topic_partition.topic}' has another id than in the fetch session"
+            )
         offset = partition.fetch_offset
         diverging_epoch = None
         if partition.last_fetched_epoch != NO_EPOCH:

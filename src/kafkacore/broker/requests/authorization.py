@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, Protocol
-from uuid import UUID
 
 from kafkacore.access_control import ACLOperation, ResourceType
 from kafkacore.errors import (
@@ -19,6 +18,7 @@ from kafkacore.errors import (
     TopicAuthorizationFailedError,
     TransactionalIdAuthorizationFailedError,
 )
+from kafkacore.wire import Uuid
 
 if TYPE_CHECKING:
     from kafkacore.broker.requests._request import Request, RequestContext
@@ -198,7 +198,7 @@ def require(
     operation: ACLOperation,
     resource_type: ResourceType,
     name: str,
-    topic_id: UUID | bytes | None = None,
+    topic_id: Uuid | None = None,
 ) -> None:
     """Check that the client may perform an operation on a resource.
 
@@ -227,7 +227,7 @@ def require(
     is_cluster = resource_type == ResourceType.CLUSTER
     what = "the cluster" if is_cluster else f"{resource_type.name.lower().replace('_', ' ')} {name!r}"
     if topic_id is not None:
-        what = f"the topic with id {topic_id if isinstance(topic_id, UUID) else UUID(bytes=topic_id)}"
+        what = f"the topic with id {topic_id}"
     raise _ERRORS[resource_type](
         f"{request.context.principal} needs an ACL that allows {operation.name} on {what}"
     )

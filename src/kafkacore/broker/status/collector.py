@@ -12,7 +12,6 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
-from uuid import UUID
 
 from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.server.metrics import ApiFigures, BrokerMetrics
@@ -35,6 +34,7 @@ from kafkacore.clock import Clock
 from kafkacore.installed_version import installed_version
 from kafkacore.process_statistics import open_files, resident_bytes
 from kafkacore.structs import TopicPartition
+from kafkacore.wire import Uuid
 
 if TYPE_CHECKING:
     from kafkacore.broker.log import LogManager, TopicState, UnifiedLog
@@ -63,10 +63,10 @@ class _Grown:
         self.totals = [0, 0, 0]
         #: Counts of each topic at the last call of :meth:`look`, and the sum of the topic's end offsets at
         #: the first call.
-        self._seen: dict[UUID, tuple[int, int, int]] = {}
-        self._first_ends: dict[UUID, int] = {}
+        self._seen: dict[Uuid, tuple[int, int, int]] = {}
+        self._first_ends: dict[Uuid, int] = {}
 
-    def look(self, topics: Mapping[UUID, tuple[int, int, int]], is_first: bool) -> dict[UUID, list[int]]:
+    def look(self, topics: Mapping[Uuid, tuple[int, int, int]], is_first: bool) -> dict[Uuid, list[int]]:
         """Return the counts of each topic since the first call.
 
         Parameters
@@ -224,7 +224,7 @@ class StatusCollector:
     def _counts(self, *, is_first: bool = False) -> Counts:
         """Return the counts so far, from a few attributes of each log."""
         logs = self._log_manager.logs()
-        counted: dict[UUID, tuple[int, int, int]] = {}
+        counted: dict[Uuid, tuple[int, int, int]] = {}
         for topic in self._log_manager.topics().values():
             bytes_in = ends = bytes_out = 0
             for number in range(topic.partition_count):

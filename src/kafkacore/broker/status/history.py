@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
-from uuid import UUID
 
 from kafkacore.broker.status.snapshot import Rates
+from kafkacore.wire import Uuid
 
 #: Minimum interval between two samples.
 INTERVAL_MS: Final = 2_000.0
@@ -41,7 +41,7 @@ class Counts(NamedTuple):
 
     at_ms: float
     totals: Sequence[int]
-    topics: Mapping[UUID, Sequence[int]]
+    topics: Mapping[Uuid, Sequence[int]]
     apis: Mapping[str, int]
 
 

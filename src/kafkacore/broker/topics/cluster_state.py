@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
-from uuid import UUID
 
 from kafkacore.errors import (
     FencedLeaderEpochError,
@@ -21,6 +20,7 @@ from kafkacore.errors import (
 )
 from kafkacore.logs import logger_of
 from kafkacore.structs import TopicPartition, partition_name
+from kafkacore.wire import Uuid
 
 if TYPE_CHECKING:
     from kafkacore.broker.log import UnifiedLog
@@ -379,7 +379,7 @@ class ClusterState:
         except KafkaStorageError:
             return NO_EPOCH
 
-    def topic_id(self, topic_partition: TopicPartition) -> UUID | None:
+    def topic_id(self, topic_partition: TopicPartition) -> Uuid | None:
         """Return the id of a partition's topic, or ``None`` if the topic does not exist."""
         topic = self._topics.get(topic_partition.topic)
         return None if topic is None else topic.topic_id

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from kafkacore.broker.config import topic_names
 from kafkacore.broker.config.broker_config import BrokerConfig
@@ -34,6 +33,7 @@ from kafkacore.errors import (
 )
 from kafkacore.logs import logger_of
 from kafkacore.structs import TopicPartition, partition_name
+from kafkacore.wire import Uuid
 
 if TYPE_CHECKING:
     from kafkacore.broker.log import LogManager, TopicState, UnifiedLog
@@ -84,7 +84,7 @@ class TopicCatalog:
         # The topics after the last complete change. The worker thread may already be working on the next
         # change.
         self._topics = log_manager.topics()
-        self._names_by_id = {topic.topic_id.bytes: name for name, topic in self._topics.items()}
+        self._names_by_id = {topic.topic_id: name for name, topic in self._topics.items()}
         self._partition_count = sum(topic.partition_count for topic in self._topics.values())
         # Names of topics that are waiting to be created or being created.
         self._to_be_made: set[str] = set()
@@ -101,9 +101,22 @@ class TopicCatalog:
         """Return the topic with this name, or ``None``."""
         return self._topics.get(name)
 
-    def name_of(self, topic_id: UUID) -> str | None:
+    def name_of(self, topic_id: Uuid) -> str | None:
         """Return the name of the topic with this id, or ``None``."""
-        return self._names_by_id.get(topic_id.bytes)
+        return self._names_by_id.get(topic_id)
+
+    def existing_name(self, topic_id: Uuid) -> str:
+        """Return the name of the topic with this id.
+
+        Raises
+        ------
+        UnknownTopicIdError
+            No topic has this id.
+        """
+        found = self._names_by_id.get(topic_id)
+        if found is None:
+            raise UnknownTopicIdError(f"No topic has the id {topic_id}")
+        return found
 
     def log(self, topic_partition: TopicPartition) -> UnifiedLog:
         """Return the log of a partition.
@@ -228,12 +241,12 @@ class TopicCatalog:
         checked = self.check_new(name, partition_count, configs)
         topic_id = self._new_id()
         on_checked()
-        self._names_by_id[topic_id.bytes] = name
+        self._names_by_id[topic_id] = name
         yield from self._making(
             name,
             range(partition_count),
             lambda: self._log_manager.create_topic(name, partition_count, topic_id, checked),
-            lambda: self._names_by_id.pop(topic_id.bytes),
+            lambda: self._names_by_id.pop(topic_id),
         )
         logger.info(
             "created topic %s with %d partitions",
@@ -293,10 +306,10 @@ class TopicCatalog:
             if count % FORGOTTEN_PER_TURN == FORGOTTEN_PER_TURN - 1:
                 yield None
 
-    def _new_id(self) -> UUID:
+    def _new_id(self) -> Uuid:
         while True:
-            topic_id = UUID(int=self._clock.random.getrandbits(128), version=4)
-            if topic_id.bytes not in self._names_by_id:
+            topic_id = Uuid.from_random_bits(self._clock.random.getrandbits(128))
+            if topic_id not in self._names_by_id:
                 return topic_id
 
     def check_growth(self, name: str, partition_count: int) -> range:
@@ -404,7 +417,7 @@ class TopicCatalog:
                 yield lambda: self._log_manager.delete_topic(name)
             finally:
                 self._going.discard(name)
-        del self._names_by_id[topic.topic_id.bytes]
+        del self._names_by_id[topic.topic_id]
         self._partition_count -= topic.partition_count
         logger.info("deleted topic %s", name, extra=event("topic_deleted", topic=name))
         yield from self._forget(name, range(topic.partition_count))
@@ -423,19 +436,6 @@ class TopicCatalog:
             The disk has failed.
         """
         return self._log_manager.delete_records(topic_partition, before_offset)
-
-    def name_of_bytes(self, topic_id: bytes) -> str:
-        """Return the name of the topic with an id of 16 bytes.
-
-        Raises
-        ------
-        UnknownTopicIdError
-            No topic has this id.
-        """
-        found = self._names_by_id.get(topic_id)
-        if found is None:
-            raise UnknownTopicIdError(f"No topic has the id {UUID(bytes=topic_id)}")
-        return found
 
     def auto_create(
         self, names: Iterable[str], place: Callable[[str, range], None] = _nothing

@@ -10,11 +10,11 @@ heartbeats, which need no GIL. This is Kafka's ``ConsumerMembershipManager`` wit
 from __future__ import annotations
 
 import math
+import os
 from base64 import urlsafe_b64encode
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
-from uuid import uuid4
 
 from kafkacore import errors, structs
 from kafkacore.client import ClientResponse, Metadata
@@ -51,6 +51,7 @@ from kafkacore.errors import (
 from kafkacore.logs import logger_of
 from kafkacore.protocol.generated.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from kafkacore.structs import ConsumerGroupMetadata, Node, TopicPartition
+from kafkacore.wire import Uuid
 
 logger = logger_of(__name__)
 
@@ -122,7 +123,8 @@ class ConsumerMembership:
         self._fields = HeartbeatFields(settings, subscriptions)
         self.state = _State.UNSUBSCRIBED
         #: The member keeps this id when it joins again.
-        self._member_id = urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
+        member_id = Uuid.from_random_bits(int.from_bytes(os.urandom(16)))
+        self._member_id = urlsafe_b64encode(member_id.bytes).decode().rstrip("=")
         self._epoch = JOIN_EPOCH
         #: Number of times that the member has joined or left. A response is ignored if this number has
         #: changed since the heartbeat was sent.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
-from uuid import UUID
 
 from kafkacore.consumer.group.settings import GroupSettings
 from kafkacore.consumer.subscription_state import SubscriptionState
@@ -14,6 +13,7 @@ from kafkacore.protocol.generated.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
+from kafkacore.wire import Uuid
 
 #: Member epochs of the heartbeats that join and leave the group. A static member leaves with the last epoch,
 #: so that the group keeps its partitions.
@@ -21,7 +21,7 @@ JOIN_EPOCH: Final = 0
 LEAVE_EPOCH: Final = -1
 LEAVE_STATIC_EPOCH: Final = -2
 
-TopicPartitionsById = Mapping[UUID, frozenset[int]]
+TopicPartitionsById = Mapping[Uuid, frozenset[int]]
 
 
 class LocalAssignment(NamedTuple):
@@ -140,7 +140,7 @@ def assignment_in(response: ConsumerGroupHeartbeatResponse) -> TopicPartitionsBy
         )
     if response.assignment is None:
         return None
-    found: dict[UUID, frozenset[int]] = {}
+    found: dict[Uuid, frozenset[int]] = {}
     for topic in response.assignment.topic_partitions:
         numbers = frozenset(topic.partitions)
         if min(numbers, default=0) < 0:

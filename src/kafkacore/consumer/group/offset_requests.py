@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
-from uuid import UUID
 
 from kafkacore import errors
 from kafkacore.client import Cluster
@@ -19,6 +18,7 @@ from kafkacore.protocol.generated.offset_commit import OffsetCommitRequest, Offs
 from kafkacore.protocol.generated.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from kafkacore.protocol.message import ZERO_UUID
 from kafkacore.structs import OffsetAndMetadata, TopicPartition, partition_name
+from kafkacore.wire import Uuid
 
 logger = logger_of(__name__)
 
@@ -76,7 +76,7 @@ class Topics:
         #: Versions that identify topics by id need the id of every topic.
         self.max_version = None if len(self._names) == len(names) else FIRST_VERSION_BY_ID - 1
 
-    def id_of(self, name: str) -> UUID:
+    def id_of(self, name: str) -> Uuid:
         return self._ids[name]
 
     def name_of(self, topic: Any) -> str:

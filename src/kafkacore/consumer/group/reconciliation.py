@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from uuid import UUID
 
 from kafkacore.client import Metadata
 from kafkacore.clock import Clock
@@ -22,6 +21,7 @@ from kafkacore.consumer.group_metrics import GroupMetrics
 from kafkacore.consumer.subscription_state import SubscriptionState
 from kafkacore.logs import logger_of
 from kafkacore.structs import TopicPartition
+from kafkacore.wire import Uuid
 
 logger = logger_of(__name__)
 
@@ -70,7 +70,7 @@ class Reconciliation:
         self.target = NO_ASSIGNMENT
         #: Names of the assigned topics. A name is still needed after the metadata of its topic have been
         #: dropped.
-        self._names: dict[UUID, str] = {}
+        self._names: dict[Uuid, str] = {}
         #: Metadata version in which topic ids were last missing.
         self._asked_version: int | None = None
         self._commit = CommitBeforeRevoke(settings.group_id, settings.retry_backoff_ms)
@@ -162,8 +162,8 @@ class Reconciliation:
 
     def _resolvable(self) -> TopicPartitionsById:
         cluster = self._metadata.fetch()
-        found: dict[UUID, frozenset[int]] = {}
-        missing: list[UUID] = []
+        found: dict[Uuid, frozenset[int]] = {}
+        missing: list[Uuid] = []
         for topic_id, numbers in self.target.partitions.items():
             name = cluster.topic_name(topic_id)
             if name is not None:

@@ -11,7 +11,6 @@ import pytest
 from model.random_consumer_groups import ConsumerGroupCase, changed_case, random_case
 
 from kafkacore.broker.group.assignor import ASSIGNORS, Assignment, MemberSubscription, PartitionAssignorError
-from kafkacore.broker.group.assignor._builder import java_order
 
 GROUPS = 300
 A, B = UUID(int=1), UUID(int=2)
@@ -151,12 +150,6 @@ def test_group_without_members_or_topics_gets_nothing(name: str, is_homogeneous:
     new = assign(name, ConsumerGroupCase(members, {}, is_homogeneous))
     assert new == {"a": {}, "b": {}}
     assert new["b"] is members["b"].assigned
-
-
-def test_topics_are_in_the_order_of_javas_signed_numbers() -> None:
-    high, low = 1 << 127, 1 << 63
-    ids = [UUID(int=number) for number in (high | low, high, low, 0, 1, 1 << 64)]
-    assert sorted(ids, key=java_order) == ids
 
 
 @pytest.mark.parametrize("characters", ["ab", "a\x00z", "a\x80\uffee\U0001f600"])

@@ -41,8 +41,7 @@ cdef enum:
 cdef class OneTopic:
     """An immutable mapping of one topic id to partitions.
 
-    Most assignments of a large group are of one topic. A dict takes several times as long to create, because
-    ``UUID.__hash__`` is a Python method.
+    Most assignments of a large group are of one topic. A dict takes several times as much memory.
     """
 
     cdef object topic_id
@@ -140,7 +139,7 @@ cdef class Topics:
     """The topics of a group in the order of Kafka's ``Uuid``. Their partitions are numbered consecutively."""
 
     cdef list ids
-    # UUID.int → place of the topic. The key is not the UUID, because UUID.__hash__ is a slow Python method.
+    # Topic id → place of the topic.
     cdef dict places
     # Number of the first partition of each topic, and at the end the number of all partitions.
     cdef Numbers starts
@@ -152,11 +151,11 @@ cdef class Topics:
     def __cinit__(self, partition_counts):
         cdef Py_ssize_t place
         cdef int64_t total = 0
-        self.ids = sorted(partition_counts, key=java_order)
+        self.ids = sorted(partition_counts)
         self.places = {}
         self.starts = Numbers(len(self.ids) + 1)
         for place, topic_id in enumerate(self.ids):
-            self.places[topic_id.int] = place
+            self.places[topic_id] = place
             self.starts.at[place] = <int32_t> total
             total += <int32_t> partition_counts[topic_id]
             if total > INT32_MAX:
@@ -167,7 +166,7 @@ cdef class Topics:
         """Return the place of a topic, or -1 if the group has no such topic."""
         # Consecutive members often have the same topic, so the last result is cached.
         if topic_id is not self.last_id:
-            place = self.places.get(topic_id.int)
+            place = self.places.get(topic_id)
             self.last_place = -1 if place is None else <int32_t> place
             self.last_id = topic_id
         return self.last_place
@@ -298,12 +297,6 @@ cdef str MISSING_OF_RANGE = "Member is subscribed to a non-existent topic"
 
 cdef missing_topic(str message, topic_id):
     return PartitionAssignorError(message.format(urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")))
-
-
-def java_order(topic_id):
-    """Return the sort key of Kafka's ``Uuid``: two signed 64-bit numbers."""
-    # Flip both sign bits, because the key is compared as an unsigned number.
-    return topic_id.int ^ (1 << 127 | 1 << 63)
 
 
 # ---- Uniform, members with the same topics ------------------------------------------------------------

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
-from uuid import UUID
+
+from kafkacore.wire import Uuid
 
 #: Partitions of a member by topic id, in ascending order. A topic without partitions is absent.
-Assignment = Mapping[UUID, tuple[int, ...]]
+Assignment = Mapping[Uuid, tuple[int, ...]]
 
 
 class PartitionAssignorError(Exception):
@@ -30,7 +31,7 @@ class MemberSubscription:
     """
 
     instance_id: str | None
-    topic_ids: frozenset[UUID]
+    topic_ids: frozenset[Uuid]
     assigned: Assignment
 
 
@@ -42,7 +43,7 @@ class Assignor(Protocol):
     def assign(
         self,
         members: Mapping[str, MemberSubscription],
-        partition_counts: Mapping[UUID, int],
+        partition_counts: Mapping[Uuid, int],
         *,
         is_homogeneous: bool,
     ) -> dict[str, Assignment]:

@@ -7,10 +7,10 @@ member receives all records with the same key. The behaviour is that of Kafka's 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from uuid import UUID
 
 from kafkacore.broker.group.assignor._builder import assign_ranges
 from kafkacore.broker.group.assignor.interfaces import Assignment, MemberSubscription
+from kafkacore.wire import Uuid
 
 
 class RangeAssignor:
@@ -21,7 +21,7 @@ class RangeAssignor:
     def assign(
         self,
         members: Mapping[str, MemberSubscription],
-        partition_counts: Mapping[UUID, int],
+        partition_counts: Mapping[Uuid, int],
         *,
         is_homogeneous: bool,
     ) -> dict[str, Assignment]:

@@ -6,10 +6,10 @@ The behaviour is that of Kafka's ``UniformAssignor``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from uuid import UUID
 
 from kafkacore.broker.group.assignor._builder import assign_heterogeneous, assign_homogeneous
 from kafkacore.broker.group.assignor.interfaces import Assignment, MemberSubscription
+from kafkacore.wire import Uuid
 
 
 class UniformAssignor:
@@ -20,7 +20,7 @@ class UniformAssignor:
     def assign(
         self,
         members: Mapping[str, MemberSubscription],
-        partition_counts: Mapping[UUID, int],
+        partition_counts: Mapping[Uuid, int],
         *,
         is_homogeneous: bool,
     ) -> dict[str, Assignment]:

@@ -1,10 +1,9 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import final
-from uuid import UUID
 
 from kafkacore.broker.group.consumer._steady import SteadyAnswer
 from kafkacore.protocol.generated.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
-from kafkacore.wire import Cursor
+from kafkacore.wire import Cursor, Uuid
 
 @final
 class ConsumerHeartbeat:
@@ -17,7 +16,7 @@ class ConsumerHeartbeat:
     subscribed_topic_names: Sequence[str] | None
     subscribed_topic_regex: str | None
     server_assignor: str | None
-    topic_partitions: Mapping[UUID, Collection[int]] | None
+    topic_partitions: Mapping[Uuid, Collection[int]] | None
     client_id: str
     client_host: str
     version: int
@@ -33,7 +32,7 @@ class ConsumerHeartbeat:
         subscribed_topic_names: Sequence[str] | None,
         subscribed_topic_regex: str | None,
         server_assignor: str | None,
-        topic_partitions: Mapping[UUID, Collection[int]] | None,
+        topic_partitions: Mapping[Uuid, Collection[int]] | None,
         client_id: str,
         client_host: str,
         version: int,

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from kafkacore.broker.coordinator.interfaces import CoordinatorRecord
 from kafkacore.broker.group.consumer.consumer_group import ConsumerGroup
@@ -34,6 +33,7 @@ from kafkacore.errors import (
     UnknownError,
     UnknownMemberIdError,
 )
+from kafkacore.wire import Uuid
 
 if TYPE_CHECKING:
     from kafkacore.broker.config.broker_config import BrokerConfig
@@ -183,7 +183,7 @@ class ClassicMembers:
 
     def _joined(
         self, member: ConsumerGroupMember, joining: Joining
-    ) -> tuple[ConsumerGroupMember, dict[UUID, list[int]]]:
+    ) -> tuple[ConsumerGroupMember, dict[Uuid, list[int]]]:
         """Return the member with the fields of a JoinGroup, and the partitions that it reports as owned."""
         try:
             subscription = decode_subscription(joining.protocols[0].metadata)

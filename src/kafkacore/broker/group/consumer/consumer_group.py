@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from types import MappingProxyType
 from typing import Final, NamedTuple
-from uuid import UUID
 
 from kafkacore.broker.group.consumer.consumer_member import (
     Assignment,
@@ -30,6 +29,7 @@ from kafkacore.errors import (
     UnsupportedVersionError,
 )
 from kafkacore.structs import TopicPartition, partition_name
+from kafkacore.wire import Uuid
 
 #: Type of consumer groups in ListGroups.
 CONSUMER: Final = "consumer"
@@ -120,7 +120,7 @@ class ConsumerGroup:
         self._topic_names: Counter[str] = Counter()
         self._regexes: Counter[str] = Counter()
         #: Partitions that a member owns → epoch of the member.
-        self._owners: dict[UUID, dict[int, int]] = {}
+        self._owners: dict[Uuid, dict[int, int]] = {}
         self._classic_count = 0
         self._classic_protocols: Counter[str] = Counter()
         # Number of members that are not reconciled to the assignment epoch.
@@ -236,7 +236,7 @@ class ConsumerGroup:
         """Return the target assignment of a member."""
         return self.target.get(member_id, NO_ASSIGNMENT)
 
-    def is_owned(self, topic_id: UUID, partition: int) -> bool:
+    def is_owned(self, topic_id: Uuid, partition: int) -> bool:
         """Return whether a member owns a partition or has not released it yet."""
         return partition in self._owners.get(topic_id, ())
 
@@ -309,7 +309,7 @@ class ConsumerGroup:
                 f"{member.member_epoch}.",
             )
 
-        def check(topic: str, topic_id: UUID, partition: int) -> None:
+        def check(topic: str, topic_id: Uuid, partition: int) -> None:
             epoch = member.epoch_of(topic_id, partition)
             name = partition_name(TopicPartition(topic, partition))
             if epoch is None:

@@ -10,17 +10,17 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from types import MappingProxyType
 from typing import Final, NamedTuple
-from uuid import UUID
 
 from kafkacore.broker.group.member import MemberProtocol
+from kafkacore.wire import Uuid
 
 #: Partitions that the assignor gives to a member, by topic id, in ascending order. A topic without partitions
 #: is absent.
-Assignment = Mapping[UUID, tuple[int, ...]]
+Assignment = Mapping[Uuid, tuple[int, ...]]
 #: Partitions that a member owns, by topic id, each with the member epoch in which the member received it.
-OwnedPartitions = Mapping[UUID, Mapping[int, int]]
+OwnedPartitions = Mapping[Uuid, Mapping[int, int]]
 
-NO_PARTITIONS: Final[Mapping[UUID, Mapping[int, int]]] = MappingProxyType({})
+NO_PARTITIONS: Final[Mapping[Uuid, Mapping[int, int]]] = MappingProxyType({})
 
 #: Epoch of a request with which a member joins the group.
 JOIN_EPOCH: Final = 0
@@ -117,9 +117,9 @@ class ConsumerGroupMember:
         return self.classic is not None
 
     @property
-    def owned(self) -> dict[UUID, list[int]]:
+    def owned(self) -> dict[Uuid, list[int]]:
         """All partitions of the member, by topic id, including those that it must revoke."""
-        owned: dict[UUID, list[int]] = {}
+        owned: dict[Uuid, list[int]] = {}
         for partitions in (self.assigned, self.pending_revocation):
             for topic_id, epochs in partitions.items():
                 owned.setdefault(topic_id, []).extend(epochs)
@@ -129,7 +129,7 @@ class ConsumerGroupMember:
         """Return whether the member has all partitions of the target assignment of this epoch."""
         return self.state is MemberState.STABLE and self.member_epoch == assignment_epoch
 
-    def epoch_of(self, topic_id: UUID, partition: int) -> int | None:
+    def epoch_of(self, topic_id: Uuid, partition: int) -> int | None:
         """Return the epoch in which the member received a partition; ``None`` if it is not the owner."""
         for owned in (self.assigned, self.pending_revocation):
             epoch = owned.get(topic_id, {}).get(partition)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from hashlib import blake2b
 from typing import TYPE_CHECKING
-from uuid import UUID
+
+from kafkacore.wire import Uuid
 
 if TYPE_CHECKING:
     from kafkacore.broker.topics.topic_catalog import TopicCatalog
@@ -29,7 +30,7 @@ class GroupTopics:
 
     def __init__(self, catalog: TopicCatalog) -> None:
         self._catalog = catalog
-        self._ids: dict[frozenset[str], frozenset[UUID]] = {}
+        self._ids: dict[frozenset[str], frozenset[Uuid]] = {}
         self._ids_version = catalog.version
 
     @property
@@ -41,16 +42,16 @@ class GroupTopics:
         """Return the names of all topics in alphabetical order."""
         return self._catalog.names()
 
-    def name_of(self, topic_id: UUID) -> str | None:
+    def name_of(self, topic_id: Uuid) -> str | None:
         """Return the name of a topic, or ``None`` if it does not exist."""
         return self._catalog.name_of(topic_id)
 
-    def id_of(self, name: str) -> UUID | None:
+    def id_of(self, name: str) -> Uuid | None:
         """Return the id of a topic, or ``None`` if it does not exist."""
         topic = self._catalog.get(name)
         return None if topic is None else topic.topic_id
 
-    def ids(self, names: frozenset[str]) -> frozenset[UUID]:
+    def ids(self, names: frozenset[str]) -> frozenset[Uuid]:
         """Return the ids of the topics that exist. The result for equal subscriptions is the same object."""
         if self._ids_version != self._catalog.version or len(self._ids) > MAX_KEPT_SUBSCRIPTIONS:
             self._ids.clear()
@@ -61,7 +62,7 @@ class GroupTopics:
             ids = self._ids[names] = frozenset(topic.topic_id for topic in topics if topic is not None)
         return ids
 
-    def partition_counts(self, topic_ids: Iterable[UUID]) -> dict[UUID, int]:
+    def partition_counts(self, topic_ids: Iterable[Uuid]) -> dict[Uuid, int]:
         """Return the number of partitions of each topic that exists."""
         counts = {}
         for topic_id in topic_ids:

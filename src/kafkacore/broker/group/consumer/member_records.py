@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from uuid import UUID
 
 from kafkacore.broker.coordinator.interfaces import CoordinatorRecord
 from kafkacore.broker.group import records
@@ -25,6 +24,7 @@ from kafkacore.protocol.generated.group_records import (
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataValue,
 )
+from kafkacore.wire import Uuid
 
 _Classic = ConsumerGroupMemberMetadataValue.ClassicMemberMetadata
 _Protocol = ConsumerGroupMemberMetadataValue.ClassicProtocol
@@ -123,7 +123,7 @@ def _stored(partitions: OwnedPartitions) -> list[_Partitions]:
 
 def _owned(stored: Sequence[_Partitions], member_epoch: int) -> OwnedPartitions:
     """Return the partitions of a record. Kafka before 4.3 does not write the epochs of the partitions."""
-    owned: dict[UUID, dict[int, int]] = {}
+    owned: dict[Uuid, dict[int, int]] = {}
     default = max(member_epoch, 0)
     for one in stored:
         epochs = one.assignment_epochs or ()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from kafkacore.broker.coordinator.interfaces import CoordinatorRecord
 from kafkacore.broker.group import records
@@ -32,6 +31,7 @@ from kafkacore.coordinator.protocol import (
 from kafkacore.coordinator.protocol import Assignment as EncodedAssignment
 from kafkacore.errors import GroupIdNotFoundError, MalformedMessageError, UnknownError
 from kafkacore.structs import TopicPartition
+from kafkacore.wire import Uuid
 
 if TYPE_CHECKING:
     from kafkacore.broker.config.broker_config import BrokerConfig
@@ -209,9 +209,9 @@ class Migration:
             classic=ClassicMember(member.session_timeout_ms, member.protocols),
         )
 
-    def by_topic_id(self, partitions: Sequence[TopicPartition]) -> dict[UUID, list[int]]:
+    def by_topic_id(self, partitions: Sequence[TopicPartition]) -> dict[Uuid, list[int]]:
         """Return partitions by the ids of their topics, without topics that do not exist."""
-        found: dict[UUID, list[int]] = {}
+        found: dict[Uuid, list[int]] = {}
         for name, partition in partitions:
             topic_id = self._topics.id_of(name)
             if topic_id is not None:
@@ -292,7 +292,7 @@ class Migration:
         batch.append(record_of(classic, assignments))
         logger.info("group %s: the consumer group becomes a classic group", group.group_id)
 
-    def encoded(self, partitions: Mapping[UUID, Sequence[int]], metadata: bytes) -> bytes:
+    def encoded(self, partitions: Mapping[Uuid, Sequence[int]], metadata: bytes) -> bytes:
         """Return an assignment in the embedded protocol, in the version of a member's subscription.
 
         Topics that do not exist are left out.

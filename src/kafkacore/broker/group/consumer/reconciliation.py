@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from uuid import UUID
 
 from kafkacore.broker.group.consumer.consumer_member import (
     NO_PARTITIONS,
@@ -18,11 +17,12 @@ from kafkacore.broker.group.consumer.consumer_member import (
     OwnedPartitions,
 )
 from kafkacore.errors import FencedMemberEpochError
+from kafkacore.wire import Uuid
 
 #: Partitions that a member reports as owned, by topic id.
-ReportedPartitions = Mapping[UUID, Collection[int]]
+ReportedPartitions = Mapping[Uuid, Collection[int]]
 
-_Partitions = dict[UUID, dict[int, int]]
+_Partitions = dict[Uuid, dict[int, int]]
 
 
 class Reconciliation:
@@ -49,9 +49,9 @@ class Reconciliation:
         member: ConsumerGroupMember,
         target_epoch: int,
         target: Assignment,
-        subscribed: Collection[UUID],
+        subscribed: Collection[Uuid],
         reported: ReportedPartitions | None,
-        is_owned: Callable[[UUID, int], bool],
+        is_owned: Callable[[Uuid, int], bool],
     ) -> None:
         self._member = member
         self._target_epoch = target_epoch
@@ -145,7 +145,7 @@ class Reconciliation:
         state = MemberState.UNRELEASED_PARTITIONS if has_unreleased else MemberState.STABLE
         return self._moved(self._target_epoch, state, assigned, NO_PARTITIONS)
 
-    def _is_free(self, topic_id: UUID, partition: int) -> bool:
+    def _is_free(self, topic_id: Uuid, partition: int) -> bool:
         # A partition that the member itself has just released can be assigned to the member again.
         return not self._is_owned(topic_id, partition) or partition in self._member.pending_revocation.get(
             topic_id, ()
