@@ -358,7 +358,7 @@ class GroupHarness:
             subscribed_topic_names=topics,
             subscribed_topic_regex=regex,
             server_assignor=assignor,
-            topic_partitions=owned,
+            topic_partitions=None if owned is None else list(owned.items()),
             client_id=client_id,
             client_host="/127.0.0.1",
             version=version,

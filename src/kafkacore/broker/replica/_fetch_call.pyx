@@ -115,8 +115,11 @@ cdef class FetchTopic:
         return ZERO_UUID if self.id is None else self.id
 
     cdef object key(self):
-        """Return what identifies the topic in a fetch session."""
-        return self.topic if self.id is None else self.id
+        """Return what identifies the topic in a fetch session.
+
+        A client could choose ids with equal hashes, but not bytes.
+        """
+        return self.topic if self.id is None else self.id.bytes
 
 
 @cython.final

@@ -44,8 +44,8 @@ CHECKED_IN_TURN = 4
 #: read.
 MAX_PARTITIONS = 250_000
 
-#: Topic id or topic name, and partition number.
-PartitionKey = tuple[Uuid | str, int]
+#: Topic id in bytes or topic name, and partition number.
+PartitionKey = tuple[bytes | str, int]
 
 
 def next_epoch(epoch: int) -> int:

@@ -1,9 +1,10 @@
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from typing import final
 
 from kafkacore.broker.group.consumer._steady import SteadyAnswer
+from kafkacore.broker.group.consumer.reconciliation import ReportedPartitions
 from kafkacore.protocol.generated.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
-from kafkacore.wire import Cursor, Uuid
+from kafkacore.wire import Cursor
 
 @final
 class ConsumerHeartbeat:
@@ -16,7 +17,7 @@ class ConsumerHeartbeat:
     subscribed_topic_names: Sequence[str] | None
     subscribed_topic_regex: str | None
     server_assignor: str | None
-    topic_partitions: Mapping[Uuid, Collection[int]] | None
+    topic_partitions: ReportedPartitions | None
     client_id: str
     client_host: str
     version: int
@@ -32,7 +33,7 @@ class ConsumerHeartbeat:
         subscribed_topic_names: Sequence[str] | None,
         subscribed_topic_regex: str | None,
         server_assignor: str | None,
-        topic_partitions: Mapping[Uuid, Collection[int]] | None,
+        topic_partitions: ReportedPartitions | None,
         client_id: str,
         client_host: str,
         version: int,

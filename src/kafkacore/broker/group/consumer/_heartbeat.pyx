@@ -34,7 +34,7 @@ cdef class ConsumerHeartbeat:
     Parameters
     ----------
     topic_partitions:
-        Partitions that the member owns, by topic id.
+        Pairs of a topic id and the partitions of the topic that the member owns.
     client_id, client_host:
         Id and address of the client, as in :class:`ConsumerGroupMember`.
     version:
@@ -103,12 +103,14 @@ cdef str read_name(Cursor cursor, str field):
     return name
 
 
-cdef dict read_partitions(Cursor cursor):
-    """Read the partitions by topic id, or ``None``. A request may contain a topic more than once."""
+cdef list read_partitions(Cursor cursor):
+    """Read pairs of a topic id and its partitions, or ``None``. A request may contain a topic more than once.
+
+    The result is not a dictionary, because a client could choose ids with equal hashes.
+    """
     cdef Py_ssize_t topics = cursor.read_array_length(True, MIN_TOPIC_SIZE)
     cdef Py_ssize_t count
-    cdef dict partitions = {}
-    cdef list of_topic
+    cdef list partitions = []
     if topics < 0:
         return None
     for _ in range(topics):
@@ -116,9 +118,7 @@ cdef dict read_partitions(Cursor cursor):
         count = cursor.read_array_length(True, PARTITION_SIZE)
         if count < 0:
             raise null_refused("ConsumerGroupHeartbeatRequest.TopicPartitions.partitions", cursor)
-        of_topic = partitions.setdefault(topic_id, [])
-        for _ in range(count):
-            of_topic.append(cursor.read_int32())
+        partitions.append((topic_id, [cursor.read_int32() for _ in range(count)]))
         skip_tags(cursor, True)
     return partitions
 

@@ -33,7 +33,6 @@ from kafkacore.errors import (
     UnknownError,
     UnknownMemberIdError,
 )
-from kafkacore.wire import Uuid
 
 if TYPE_CHECKING:
     from kafkacore.broker.config.broker_config import BrokerConfig
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from kafkacore.broker.group.consumer.heartbeats import ConsumerHeartbeats
     from kafkacore.broker.group.consumer.member_updates import MemberUpdates
     from kafkacore.broker.group.consumer.migration import Migration
+    from kafkacore.broker.group.consumer.reconciliation import ReportedPartitions
     from kafkacore.broker.group.consumer.target_assignments import TargetAssignments
     from kafkacore.broker.group.group_coordinator import Leaving, Syncing
     from kafkacore.broker.group.interfaces import CoordinatorLog
@@ -183,7 +183,7 @@ class ClassicMembers:
 
     def _joined(
         self, member: ConsumerGroupMember, joining: Joining
-    ) -> tuple[ConsumerGroupMember, dict[Uuid, list[int]]]:
+    ) -> tuple[ConsumerGroupMember, ReportedPartitions]:
         """Return the member with the fields of a JoinGroup, and the partitions that it reports as owned."""
         try:
             subscription = decode_subscription(joining.protocols[0].metadata)
@@ -204,7 +204,7 @@ class ClassicMembers:
             client_host=joining.client_host,
             classic=ClassicMember(joining.session_timeout_ms, joining.protocols),
         )
-        return updated, self._migration.by_topic_id(subscription.owned_partitions)
+        return updated, self._migration.by_topic_id(subscription.owned_partitions).items()
 
     # ---- Staying in the group -------------------------------------------------------------------------
 

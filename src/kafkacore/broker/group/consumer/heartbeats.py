@@ -456,9 +456,7 @@ def _check_epoch(member: ConsumerGroupMember, heartbeat: ConsumerHeartbeat) -> N
 
 def _has_all(assigned: OwnedPartitions, owned: ReportedPartitions) -> bool:
     return all(
-        partition in assigned.get(topic_id, ())
-        for topic_id, partitions in owned.items()
-        for partition in partitions
+        partition in assigned.get(topic_id, ()) for topic_id, partitions in owned for partition in partitions
     )
 
 

@@ -6,7 +6,7 @@ owner has released it. The behaviour is that of Kafka's ``CurrentAssignmentBuild
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from kafkacore.broker.group.consumer.consumer_member import (
@@ -19,8 +19,8 @@ from kafkacore.broker.group.consumer.consumer_member import (
 from kafkacore.errors import FencedMemberEpochError
 from kafkacore.wire import Uuid
 
-#: Partitions that a member reports as owned, by topic id.
-ReportedPartitions = Mapping[Uuid, Collection[int]]
+#: Topic ids and partitions that a member reports as owned.
+ReportedPartitions = Collection[tuple[Uuid, Collection[int]]]
 
 _Partitions = dict[Uuid, dict[int, int]]
 
@@ -96,7 +96,7 @@ class Reconciliation:
             return True
         return any(
             partition in revoked.get(topic_id, ())
-            for topic_id, partitions in self._reported.items()
+            for topic_id, partitions in self._reported
             for partition in partitions
         )
 

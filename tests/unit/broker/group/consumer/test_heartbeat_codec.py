@@ -93,11 +93,8 @@ def test_a_request_is_read_as_the_generated_message_has_it(
     assert [getattr(heartbeat, name) for name in SAME_FIELDS] == [
         getattr(request, name) for name in SAME_FIELDS
     ]
-    expected: dict[UUID, list[int]] | None = None
-    if request.topic_partitions is not None:
-        expected = {}
-        for one in request.topic_partitions:
-            expected.setdefault(one.topic_id, []).extend(one.partitions)
+    reported = request.topic_partitions
+    expected = None if reported is None else [(one.topic_id, one.partitions) for one in reported]
     assert heartbeat.topic_partitions == expected
 
 

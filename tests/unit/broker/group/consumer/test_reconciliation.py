@@ -40,8 +40,9 @@ def step(
     for mine in (member.assigned, member.pending_revocation):
         for topic_id, partitions in mine.items():
             held[topic_id] |= partitions.keys()
+    pairs = None if reported is None else list(reported.items())
     reconciliation = Reconciliation(
-        member, target_epoch, target, subscribed, reported, lambda topic_id, one: one in held[topic_id]
+        member, target_epoch, target, subscribed, pairs, lambda topic_id, one: one in held[topic_id]
     )
     return reconciliation.next(subscription_changed=changed)
 
