@@ -37,7 +37,7 @@ def run(servers: str, topic: str, group: str) -> None:
             case "join":
                 consumer.poll(timeout_ms=200)
             case "c":
-                beats_while_gil_is_held(heartbeat, BEATS)
+                beats_while_gil_is_held(heartbeat, BEATS, HEARTBEAT_INTERVAL_MS)
             case "python":
                 while heartbeat.sent_count < before + BEATS:
                     sum(range(10_000))

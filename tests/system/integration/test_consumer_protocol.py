@@ -236,7 +236,7 @@ def test_heartbeats_continue_while_the_gil_is_held(join: Any) -> None:
     member = join()
     share(member)
     calls = list(member.calls)
-    beats_while_gil_is_held(member.consumer._engine.heartbeats._heartbeat, BEATS_AWAY)
+    beats_while_gil_is_held(member.consumer._engine.heartbeats._heartbeat, BEATS_AWAY, INTERVAL_MS)
     for _ in range(20):
         member.poll()
     assert (member.calls, member.partitions) == (calls, ALL)
