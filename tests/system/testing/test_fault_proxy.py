@@ -224,9 +224,10 @@ def test_rate_is_shared_by_all_connections(wire: Wire) -> None:
 
 def test_slow_link_passes_on_piece_by_piece(wire: Wire) -> None:
     client, broker = wire.pair()
-    wire.proxy.set_rate(100.0)
-    client.sendall(b"x" * 60_000)
-    # The whole chunk would take longer than the timeout of a read.
+    chunk = b"x" * 60_000
+    # The whole chunk would take twice as long as the timeout of a read.
+    wire.proxy.set_rate(len(chunk) / (2 * BUDGET_S))
+    client.sendall(chunk)
     assert broker.recv(1)
 
 
