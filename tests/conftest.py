@@ -11,7 +11,7 @@ import pytest
 from eventually import SCALE
 from hypothesis import HealthCheck, settings
 from model import stuck_spark
-from peers.apache_kafka import ApacheKafka, started_in_scratch_folder
+from peers.apache_kafka import FREQUENT_HEARTBEATS, ApacheKafka, started_in_scratch_folder
 from peers.java_peer import JavaPeer, started_java_peer
 from peers.secure_kafka import SecureKafka, started_secure_kafka
 
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from kafkacore.testing.embedded_broker import EmbeddedBroker
 
 
+#: Settings of our brokers that keep the waits of groups short.
+SOON = {"group_initial_rebalance_delay_ms": 0} | {
+    name.replace(".", "_"): int(value) for name, value in FREQUENT_HEARTBEATS.items()
+}
 #: Limit that stops a hanging unit test. Unit tests do not wait, but a slow machine may take long.
 UNIT_LIMIT_S = 900.0
 
@@ -70,13 +74,13 @@ def secure_broker() -> Iterator[SecureBroker]:
 def our_broker() -> Iterator[EmbeddedBroker]:
     """Start our broker in its own process for the whole run.
 
-    It keeps records of any age, and groups rebalance without an initial delay. A commit may wait for the disk
+    It keeps records of any age, and groups rebalance soon. A commit may wait for the disk
     of a busy machine longer than Kafka's 5 s.
     """
     from kafkacore.testing.embedded_broker import EmbeddedBroker
 
     settings = {"log_retention_ms": -1, "offsets_commit_timeout_ms": 60_000}
-    with EmbeddedBroker(group_initial_rebalance_delay_ms=0, **settings) as broker:
+    with EmbeddedBroker(**SOON, **settings) as broker:
         yield broker
 
 
@@ -86,7 +90,7 @@ def our_groups() -> Iterator[EmbeddedBroker]:
     from kafkacore.testing.embedded_broker import EmbeddedBroker
 
     settings = {"group_min_session_timeout_ms": 500, "offsets_commit_timeout_ms": 60_000}
-    with EmbeddedBroker(group_initial_rebalance_delay_ms=0, **settings) as broker:
+    with EmbeddedBroker(**SOON, **settings) as broker:
         yield broker
 
 

@@ -56,6 +56,12 @@ RESTARTS_SOON = {
     "controller.quorum.fetch.timeout.ms": "200",
 }
 
+#: Properties of a broker whose consumer groups (KIP-848) learn of a change at their next heartbeat, which the
+#: default makes them wait for up to 5 s. The sessions stay long.
+FREQUENT_HEARTBEATS = {
+    "group.consumer.heartbeat.interval.ms": "200",
+    "group.consumer.min.heartbeat.interval.ms": "100",
+}
 
 #: Ports that this process has returned. Their brokers may not have started yet, or may be restarting.
 _given: set[int] = set()
@@ -136,7 +142,7 @@ class ApacheKafka:
         self.data_dir = data_dir
         self.log_file = data_dir / "kafka.log"
         self._config = data_dir / "server.properties"
-        self._extra = dict(properties or {})
+        self._extra = {**({} if to_measure else FREQUENT_HEARTBEATS), **(properties or {})}
         self._format_options = [
             *(f"--feature={name}={level}" for name, level in (features or {}).items()),
             *format_options,
