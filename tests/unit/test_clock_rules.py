@@ -7,7 +7,8 @@ pyproject.toml), and ``conftest.py`` detects readings of a default clock.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import functools
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,8 @@ WAITED_FOR = {
 WAITS = {"acquire", "get", "join", "put", "result", "wait", "wait_for"}
 #: Functions and socket methods that always use the real clock.
 OTHERS = {"create_connection", "settimeout", "urlopen", "sleep"}
+#: Nodes that one of the rules looks at.
+LOOKED_AT = (ast.AnnAssign, ast.Assign, ast.Call, ast.ClassDef, ast.arguments)
 
 
 def last_name(node: ast.expr) -> str:
@@ -37,10 +40,16 @@ def last_name(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
-def waited_for(tree: ast.Module) -> set[str]:
+@functools.cache
+def nodes_of(source: str) -> list[ast.AST]:
+    """Return the nodes of the source that the rules look at. Most nodes are names and constants."""
+    return [node for node in ast.walk(ast.parse(source)) if isinstance(node, LOOKED_AT)]
+
+
+def waited_for(nodes: Iterable[ast.AST]) -> set[str]:
     """Return the names and attributes to which an instance of ``WAITED_FOR`` is assigned."""
     found = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Assign):
             values = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
             targets = node.targets[0].elts if isinstance(node.targets[0], ast.Tuple) else node.targets
@@ -66,10 +75,10 @@ def is_number(node: ast.expr, constants: set[str]) -> bool:
     return False
 
 
-def numbers(tree: ast.Module) -> set[str]:
+def numbers(nodes: Iterable[ast.AST]) -> set[str]:
     """Return the names and attributes to which only numbers are assigned, such as constants."""
     assigned: dict[str, list[ast.expr | None]] = {}
-    for node in ast.walk(tree):
+    for node in nodes:
         match node:
             case ast.Assign(targets=targets, value=value):
                 for target in targets:
@@ -102,9 +111,9 @@ def numbers(tree: ast.Module) -> set[str]:
 
 def own_limits(source: str) -> Iterator[int]:
     """Yield the lines with a wait whose limit is a number or a constant."""
-    tree = ast.parse(source)
-    names, constants = waited_for(tree), numbers(tree)
-    for node in ast.walk(tree):
+    nodes = nodes_of(source)
+    names, constants = waited_for(nodes), numbers(nodes)
+    for node in nodes:
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             continue
         of = node.func.value
@@ -118,7 +127,7 @@ def own_limits(source: str) -> Iterator[int]:
 
 def real_clocks(source: str) -> Iterator[int]:
     """Yield the lines that create a clock of the machine's time, or subclass one."""
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes_of(source):
         if isinstance(node, ast.Call):
             made = [node.func]
         elif isinstance(node, ast.ClassDef):
