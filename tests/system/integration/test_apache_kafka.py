@@ -5,26 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from model.new_topics import create_topics
 from peers.apache_kafka import RESTARTS_SOON, ApacheKafka
 from peers.jars import JavaToolError, kafka_clients_jar, run_java
+
+from kafkacore.admin import KafkaAdminClient, NewTopic
 
 
 def test_topic_is_there_after_a_kill_and_a_restart(tmp_path: Path) -> None:
     with ApacheKafka(tmp_path, RESTARTS_SOON) as kafka:
-        servers = ("--bootstrap-server", kafka.bootstrap_servers)
-        run_java(
-            "org.apache.kafka.tools.TopicCommand",
-            *servers,
-            "--create",
-            "--topic",
-            "kept",
-            "--partitions",
-            "3",
-        )
+        create_topics(kafka.bootstrap_servers, NewTopic("kept", 3))
         kafka.kill()
         kafka.start()
-        listed = run_java("org.apache.kafka.tools.TopicCommand", *servers, "--list")
-    assert listed.split() == [b"kept"]
+        with KafkaAdminClient(bootstrap_servers=kafka.bootstrap_servers) as admin:
+            assert admin.list_topics() == ["kept"]
 
 
 def test_failed_start_says_why(tmp_path: Path) -> None:
