@@ -15,13 +15,12 @@ from pathlib import Path
 from types import TracebackType
 
 import pyarrow.parquet as pq
-import pyspark
 from eventually import BUDGET_S, eventually
+from peers.spark_home import spark_home
 
 from kafkacore.bench.spark.processes import descendants
 from kafkacore.spark.session import SHORT_LIVED_JVM
 
-SPARK_HOME = Path(pyspark.__file__).parent
 JOB = Path(__file__).with_name("streaming_job.py")
 #: Number of time budgets of one wait, on a busy machine.
 BUDGETS = 4
@@ -40,7 +39,7 @@ CONFS = {
 
 def environment() -> dict[str, str]:
     """Return the environment of a job and of a cluster's daemons: this Python and its imports."""
-    named = {"PYSPARK_PYTHON": sys.executable, "SPARK_HOME": str(SPARK_HOME), "SPARK_LOCAL_IP": "127.0.0.1"}
+    named = {"PYSPARK_PYTHON": sys.executable, "SPARK_HOME": str(spark_home()), "SPARK_LOCAL_IP": "127.0.0.1"}
     return dict(os.environ) | named | {"SPARK_NO_DAEMONIZE": "1", "PYTHONWARNINGS": "ignore"}
 
 
@@ -143,7 +142,7 @@ class Job(Program):
         folder.mkdir(parents=True, exist_ok=True)
         number = len(list(folder.glob("*.log")))
         confs = [f"--conf={name}={value}" for name, value in CONFS.items()]
-        command = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", master, *confs, str(JOB)]
+        command = [str(spark_home() / "bin" / "spark-submit"), "--master", master, *confs, str(JOB)]
         super().__init__([*command, bootstrap, topic, str(folder), *arguments], folder / f"{number}.log")
 
     def planned(self) -> int:
@@ -172,7 +171,7 @@ def written(folder: Path) -> Iterator[tuple[int, int, bytes]]:
 def standalone_cluster(folder: Path, workers: int = 2) -> Iterator[tuple[str, list[Program]]]:
     """Start a master and its workers on this machine; yield the master's address and the workers."""
     folder.mkdir(parents=True, exist_ok=True)
-    spark_class = str(SPARK_HOME / "bin" / "spark-class")
+    spark_class = str(spark_home() / "bin" / "spark-class")
     named = "org.apache.spark.deploy"
     with contextlib.ExitStack() as stack:
         options = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]

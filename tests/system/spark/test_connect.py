@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from eventually import BUDGET_S
 from model.segment_bytes import file_of
-from peers.submitted import CONFS, SPARK_HOME, Program
+from peers.spark_home import spark_home
+from peers.submitted import CONFS, Program
 
 from kafkacore import KafkaConsumer
 from kafkacore.structs import TopicPartition
@@ -35,7 +36,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
     }
-    command = [str(SPARK_HOME / "sbin" / "start-connect-server.sh"), "--master", "local[2]"]
+    command = [str(spark_home() / "sbin" / "start-connect-server.sh"), "--master", "local[2]"]
     command += [f"--conf={name}={value}" for name, value in confs.items()]
     with Program(command, folder / "server.log") as program:
         started = re.compile(r"Spark Connect server started at: \S*:(\d+)")
