@@ -18,8 +18,10 @@ import argparse
 import base64
 import contextlib
 import functools
+import hashlib
 import os
 import random
+import shutil
 import signal
 import socket
 import subprocess
@@ -39,6 +41,7 @@ from peers.jars import (
     class_archive_key,
     filled,
     java_command,
+    kafka_jars,
     run_java,
 )
 
@@ -187,15 +190,7 @@ class ApacheKafka:
         self.data_dir.mkdir(parents=True, exist_ok=True)
         self._config.write_text("".join(f"{key}={value}\n" for key, value in self._properties().items()))
         if not (self.segments_dir / "meta.properties").exists():
-            run_java(
-                "kafka.tools.StorageTool",
-                "format",
-                # A leading '-' would be parsed as an option.
-                f"--cluster-id={self._cluster_id}",
-                "-c",
-                str(self._config),
-                *self._format_options,
-            )
+            self._format()
         command = java_command("kafka.Kafka", str(self._config), jvm=self._jvm)
         start_at = self.log_file.stat().st_size if self.log_file.exists() else 0
         with open(self.log_file, "ab") as log:
@@ -207,6 +202,36 @@ class ApacheKafka:
                 start_new_session=True,
             )
         self._await_ready(start_at)
+
+    def _format(self) -> None:
+        """Format the folder. The tool runs once for each kind of folder, and other folders are copies."""
+        if "log.dirs" in self._extra:
+            self._run_format_tool()
+            return
+        kind = [kafka_jars().name, self._role().get("node.id", ""), *self._format_options]
+        key = hashlib.sha256("\0".join(kind).encode()).hexdigest()[:16]
+        shutil.copytree(filled("formatted", key, self._fill_formatted), self.segments_dir, dirs_exist_ok=True)
+        # As the tool would, give each cluster and each folder an id of its own.
+        file = self.segments_dir / "meta.properties"
+        properties = dict(line.split("=", 1) for line in file.read_text().splitlines() if "=" in line)
+        properties |= {"cluster.id": self._cluster_id, "directory.id": new_cluster_id()}
+        file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
+
+    def _fill_formatted(self, folder: Path) -> None:
+        self._run_format_tool()
+        shutil.copytree(self.segments_dir, folder, dirs_exist_ok=True)
+        shutil.rmtree(self.segments_dir)
+
+    def _run_format_tool(self) -> None:
+        run_java(
+            "kafka.tools.StorageTool",
+            "format",
+            # A leading '-' would be parsed as an option.
+            f"--cluster-id={self._cluster_id}",
+            "-c",
+            str(self._config),
+            *self._format_options,
+        )
 
     def _properties(self) -> dict[str, str]:
         return self._common_properties() | self._role() | self._extra
