@@ -16,6 +16,8 @@ from kafkacore.testing.embedded_broker import EmbeddedBroker
 
 MEMBERS, PARTITIONS = 20, 64
 SESSION_TIMEOUT_MS = 30_000
+#: A member learns of a rebalance by a heartbeat. With the default of 3 s, the test would mostly wait for it.
+HEARTBEAT_INTERVAL_MS = 300
 
 
 class Polled:
@@ -27,6 +29,7 @@ class Polled:
             bootstrap_servers=servers,
             group_id=group_id,
             session_timeout_ms=SESSION_TIMEOUT_MS,
+            heartbeat_interval_ms=HEARTBEAT_INTERVAL_MS,
             partition_assignment_strategy=strategy,
             enable_auto_commit=False,
         )
