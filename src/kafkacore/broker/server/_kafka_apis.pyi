@@ -1,11 +1,20 @@
+from collections.abc import Callable
+from typing import Any, final
+
 from typing_extensions import disjoint_base
 
-from kafkacore.broker.handlers.services import BrokerServices, Interceptor, OnResponse
+from kafkacore.broker.handlers.services import AnyApiHandler, BrokerServices, Interceptor, OnResponse
 from kafkacore.broker.requests._request import HANG_UP as HANG_UP
 from kafkacore.broker.requests._request import Request, RequestContext
+from kafkacore.broker.server._api_stats import ApiStats
 from kafkacore.broker.server.metrics import BrokerMetrics
 
 MAX_ELEMENTS: int
+
+@final
+class ServedApi:
+    handle: Callable[..., Any]
+    def __init__(self, handler: AnyApiHandler, stats: ApiStats) -> None: ...
 
 @disjoint_base
 class KafkaApis:

@@ -1,8 +1,11 @@
 from typing import final
 
 from kafkacore.broker.group.consumer.deadline import Deadline, OnMissed
-from kafkacore.broker.purgatory.timer import Timer
+from kafkacore.broker.purgatory.timer import Timer, TimerTask
 from kafkacore.clock import Clock
+
+@final
+class MemberTask(TimerTask): ...
 
 @final
 class Sessions:
