@@ -116,16 +116,18 @@ cdef class Timer:
         cdef long long tick
         cdef _Slot slot
         cdef TimerTask task
-        for _ in range(len(self.overdue)):
-            if not self.overdue:
-                break
-            run(next(iter(self.overdue)))
-            ran += 1
+        # Removing the first key of a dictionary again and again takes quadratic time, so iterate over lists.
+        for task in list(self.overdue):
+            if task.slot_tasks is self.overdue:
+                run(task)
+                ran += 1
         while self._queue and <long long> (<tuple> self._queue[0])[0] <= target:
             slot = (<tuple> self._queue[0])[2]
             self._now = max(self._now, slot.begin_ms)
-            while slot.tasks:
-                task = next(iter(slot.tasks))
+            for task in list(slot.tasks):
+                # Another task may have cancelled or restarted this one.
+                if task.slot_tasks is not slot.tasks:
+                    continue
                 tick = <long long> ceil(task.deadline_ms)
                 if tick <= self._now:
                     run(task)
