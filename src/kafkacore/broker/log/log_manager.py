@@ -127,6 +127,8 @@ class LogManager:
         self._lock = RLock()
         self._topics: Mapping[str, TopicState] = MappingProxyType({})
         self._logs: dict[TopicPartition, UnifiedLog] = {}
+        #: Returns the log of a partition, even if it has failed, or ``None``. Any thread may call it.
+        self.find: Callable[[TopicPartition], UnifiedLog | None] = self._logs.get
         self._offline: dict[TopicPartition, str] = {}
         self._deleting: set[Uuid] = set()
         # Topics whose partitions a thread is creating or deleting.

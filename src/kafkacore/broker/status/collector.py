@@ -223,12 +223,12 @@ class StatusCollector:
 
     def _counts(self, *, is_first: bool = False) -> Counts:
         """Return the counts so far, from a few attributes of each log."""
-        logs = self._log_manager.logs()
+        find = self._log_manager.find
         counted: dict[Uuid, tuple[int, int, int]] = {}
         for topic in self._log_manager.topics().values():
             bytes_in = ends = bytes_out = 0
             for number in range(topic.partition_count):
-                log = logs.get(TopicPartition(topic.name, number))
+                log = find(TopicPartition(topic.name, number))
                 if log is not None:
                     bytes_in += log.appended_bytes
                     ends += log.log_end_offset

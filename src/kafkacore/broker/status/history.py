@@ -15,7 +15,7 @@ from kafkacore.wire import Uuid
 #: Minimum interval between two samples.
 INTERVAL_MS: Final = 2_000.0
 #: The interval is at least this multiple of the time that a sample takes.
-COST: Final = 200.0
+COST: Final = 500.0
 #: Maximum number of stored samples. At the minimum interval, they cover ten minutes.
 MAX_SAMPLES: Final = 300
 #: Minimum time span over which a rate is computed. Otherwise, one request within a millisecond would be shown
