@@ -302,7 +302,7 @@ TIMER = of("broker.purgatory._timer.Timer")
 SESSIONS = of("broker.group.consumer._sessions.Sessions", TIMER, CLOCK)
 of(
     "broker.group.consumer._steady.SteadyHeartbeats",
-    Anything(), Anything(), Anything(), Anything(), SESSIONS,
+    Anything(), Anything(), Anything(), Anything(), Anything(), SESSIONS,
 )  # fmt: skip
 of("broker.purgatory._delayed_operation.DelayedOperation", 5.0)
 of("broker.purgatory._delayed_operation.DelayedOperationPurgatory", TIMER)

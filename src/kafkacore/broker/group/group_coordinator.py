@@ -151,9 +151,9 @@ class GroupCoordinator:
         updates = MemberUpdates(self.registry, group_topics, assignments, regexes, sessions)
         migration = Migration(self.registry, self.rebalancer, sessions, group_topics, config, clock)
         self._updates = updates
-        steady = SteadyHeartbeats(log, self.registry, limits, topics, sessions)
+        steady = SteadyHeartbeats(log, self.registry, limits, topics, self._features, sessions)
         #: Returns the response to a ConsumerGroupHeartbeat that changes nothing, if there is one at once.
-        self.steady_answer = steady.answer
+        self.steady_answer = steady.answer if self._allows_consumer_protocol else _no_answer
         self._consumer_heartbeats = ConsumerHeartbeats(
             log, self.registry, config, limits, assignments, updates, migration, steady, sessions, clock
         )
@@ -482,3 +482,7 @@ class GroupCoordinator:
                 logger.info("group %s: deleted with %d committed offsets", group_id, len(offsets))
             except Exception as error:  # noqa: BLE001 - does not affect other groups; error_code logs it
                 on_safe(group_id, error_code(error))
+
+
+def _no_answer(heartbeat: ConsumerHeartbeat, node_id: int, now_ms: float) -> None:
+    """Leave every heartbeat to the general code, because the consumer protocol is not allowed."""

@@ -33,19 +33,18 @@ _Partitions = ConsumerGroupHeartbeatResponse.TopicPartitions
 def handle(
     request: Request[ConsumerHeartbeat], services: GroupServices
 ) -> ConsumerGroupHeartbeatResponse | SteadyAnswer | AnsweredLater:
-    if not services.groups.serves_consumer_groups:
-        return ConsumerGroupHeartbeatResponse(error_code=UnsupportedVersionError.errno)
     message = request.message
-
     message.client_id = request.client_id or ""
     message.client_host = f"/{request.context.host}"
     try:
-        # Each heartbeat comes here, so avoid a call that would allow everything.
-        if services.authorizer is not None:
+        # Each heartbeat comes here, so avoid calls that would only allow it.
+        if services.authorizer is not None and services.groups.serves_consumer_groups:
             require(request, services, ACLOperation.READ, ResourceType.GROUP, message.group_id)
         answer = services.groups.steady_answer(message, request.context.node_id, request.began_ms)
         if answer is not None:
             return answer
+        if not services.groups.serves_consumer_groups:
+            return ConsumerGroupHeartbeatResponse(error_code=UnsupportedVersionError.errno)
         names = message.subscribed_topic_names
         if names:
             described = allowed_names(request, services, ACLOperation.DESCRIBE, ResourceType.TOPIC, names)

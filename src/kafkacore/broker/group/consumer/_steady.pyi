@@ -6,6 +6,7 @@ from kafkacore.broker.group.consumer._sessions import Sessions
 from kafkacore.broker.group.consumer.consumer_member import ConsumerGroupMember
 from kafkacore.broker.group.interfaces import CoordinatorLog
 from kafkacore.broker.group.registry import GroupRegistry
+from kafkacore.broker.metadata.feature_levels import FeatureLevels
 from kafkacore.broker.topics.topic_catalog import TopicCatalog
 
 @final
@@ -26,6 +27,7 @@ class SteadyHeartbeats:
         registry: GroupRegistry,
         limits: GroupLimits,
         topics: TopicCatalog,
+        features: FeatureLevels,
         sessions: Sessions,
     ) -> None: ...
     def member_of(self, heartbeat: ConsumerHeartbeat) -> ConsumerGroupMember | None: ...

@@ -9,12 +9,14 @@ cimport cython
 from kafkacore.broker.group.consumer._heartbeat cimport ConsumerHeartbeat
 from kafkacore.broker.group.consumer._sessions cimport Sessions
 
+from kafkacore.broker.config import group_limits
 from kafkacore.broker.group.consumer.consumer_group import ConsumerGroup
 from kafkacore.broker.group.consumer.consumer_member import MemberState
 from kafkacore.broker.group.consumer.deadline import Deadline
 
 cdef object SESSION = Deadline.SESSION
 cdef object STABLE = MemberState.STABLE
+cdef int MIN_GROUP_VERSION = group_limits.MIN_GROUP_VERSION
 
 
 @cython.final
@@ -54,18 +56,21 @@ cdef class SteadyHeartbeats:
         Timeouts of the groups.
     topics:
         Catalog of the topics.
+    features:
+        Levels of the features. The level of ``group.version`` may forbid consumer groups.
     sessions:
         Deadlines of the members.
     """
 
-    cdef object log, registry, limits, topics
+    cdef object log, registry, limits, topics, features
     cdef Sessions sessions
 
-    def __init__(self, log, registry, limits, topics, Sessions sessions not None):
+    def __init__(self, log, registry, limits, topics, features, Sessions sessions not None):
         self.log = log
         self.registry = registry
         self.limits = limits
         self.topics = topics
+        self.features = features
         self.sessions = sessions
 
     def member_of(self, ConsumerHeartbeat heartbeat not None):
@@ -120,6 +125,7 @@ cdef class SteadyHeartbeats:
             not group_id or group_id[0].isspace()
             or not heartbeat.member_id or heartbeat.member_id[0].isspace()
             or heartbeat.instance_id is not None
+            or <int> self.features.group_version < MIN_GROUP_VERSION
             or not self.log.is_safe_now(group_id, node_id)
         ):
             return None
