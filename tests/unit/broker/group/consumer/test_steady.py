@@ -65,6 +65,12 @@ def test_steady_answer_restarts_the_session(harness: GroupHarness) -> None:
     assert harness.consumer_group.is_empty
 
 
+def test_there_is_no_steady_answer_without_the_feature(harness: GroupHarness) -> None:
+    assert answer(harness) is not None
+    harness.features.group_version = 0
+    assert answer(harness) is None
+
+
 @pytest.mark.parametrize(
     "changed",
     [
