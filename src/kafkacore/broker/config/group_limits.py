@@ -183,14 +183,6 @@ class GroupLimits:
         own_ms = self._heartbeats_ms.get(group_id)
         return self.config.group_consumer_heartbeat_interval_ms if own_ms is None else own_ms
 
-    def session_and_interval_ms(self, group_id: str) -> tuple[int, int]:
-        """Return the session timeout and the heartbeat interval of the group."""
-        session_ms, interval_ms = self._sessions_ms.get(group_id), self._heartbeats_ms.get(group_id)
-        return (
-            self.config.group_consumer_session_timeout_ms if session_ms is None else session_ms,
-            self.config.group_consumer_heartbeat_interval_ms if interval_ms is None else interval_ms,
-        )
-
     def assignment_interval_ms(self, group_id: str) -> int:
         """Return the minimum time between two assignments of the group."""
         own_ms = self._assignments_ms.get(group_id)

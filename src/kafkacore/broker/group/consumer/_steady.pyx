@@ -119,7 +119,7 @@ cdef class SteadyHeartbeats:
         """
         cdef SteadyAnswer answer
         cdef str group_id = heartbeat.group_id
-        cdef int session_ms, interval_ms
+        cdef int session_ms
         # Errors are left to the general code. A name of spaces is invalid.
         if (
             not group_id or group_id[0].isspace()
@@ -132,10 +132,10 @@ cdef class SteadyHeartbeats:
         member = self.member_of(heartbeat)
         if member is None:
             return None
-        session_ms, interval_ms = self.limits.session_and_interval_ms(group_id)
+        session_ms = self.limits.session_timeout_ms(group_id)
         self.sessions.begin_at(group_id, heartbeat.member_id, SESSION, now_ms + session_ms)
         answer = SteadyAnswer.__new__(SteadyAnswer)
         answer.member_id = member.member_id
         answer.member_epoch = heartbeat.member_epoch
-        answer.heartbeat_interval_ms = interval_ms
+        answer.heartbeat_interval_ms = self.limits.heartbeat_interval_ms(group_id)
         return answer
