@@ -30,11 +30,12 @@ RETRYING = "; retrying (repeated failures are logged at level DEBUG)"
 class ConnectionErrors:
     """Reasons of failed connections by ``host:port``.
 
-    Only the polling thread may add reasons. Any thread may read them.
+    Only the polling thread may add reasons. Any thread may read them at any time, so the reasons of a broker
+    are a tuple that is replaced as a whole, and never empty.
     """
 
     def __init__(self) -> None:
-        self._reasons: dict[str, list[str]] = {}
+        self._reasons: dict[str, tuple[str, ...]] = {}
         self._silent_closes: Counter[str] = Counter()
         self._early_closes: Counter[str] = Counter()
 
@@ -69,7 +70,7 @@ class ConnectionErrors:
         is_final:
             Whether a retry cannot succeed, so that the error is raised to the caller.
         """
-        reasons = self._reasons.setdefault(endpoint, [])
+        reasons = self._reasons.get(endpoint, ())
         is_logged = reason in reasons or len(reasons) == MAX_REASONS
         log = logger.debug if is_logged else logger.warning
         log(
@@ -78,11 +79,9 @@ class ConnectionErrors:
             reason,
             "" if is_logged or is_final else RETRYING,
         )
-        if reason in reasons:
-            reasons.remove(reason)
-        elif is_logged:
-            return
-        reasons.append(reason)
+        if reason in reasons or not is_logged:
+            others = (other for other in reasons if other != reason)
+            self._reasons[endpoint] = (*others, reason)
 
     def succeeded(self, endpoint: str) -> None:
         """Record that a broker answered ApiVersions."""
@@ -111,8 +110,8 @@ class ConnectionErrors:
 
     def summary(self) -> str:
         """Return a text with each unreachable broker and the last reason; empty if all can be reached."""
-        found = {endpoint: reasons[-1] for endpoint, reasons in list(self._reasons.items())}
-        for endpoint, times in list(self._early_closes.items()):
+        found = {endpoint: reasons[-1] for endpoint, reasons in dict(self._reasons).items()}
+        for endpoint, times in dict(self._early_closes).items():
             if times >= MAX_EARLY_CLOSES:
                 found.setdefault(endpoint, CLOSED_EARLY)
         return "; ".join(f"{endpoint}: {reason}" for endpoint, reason in found.items())

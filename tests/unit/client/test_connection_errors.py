@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import logging
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -28,6 +32,27 @@ def test_reason_is_said_once_and_anew_when_it_changes(caplog: pytest.LogCaptureF
     said = warnings_in(caplog)
     assert [" refused;" in each or " silent;" in each for each in said] == [True, True]
     assert troubles.summary() == "b:1: silent"
+
+
+def test_summary_is_whole_while_a_reason_is_added() -> None:
+    errors = ConnectionErrors()
+    seen = []
+
+    # Another thread may read the summary between any two lines.
+    def at_each_line(frame: FrameType, event: str, _: object) -> Callable[..., Any] | None:
+        if frame.f_code is not ConnectionErrors.failed.__code__:
+            return None
+        seen.append(errors.summary())
+        return at_each_line
+
+    before = sys.gettrace()
+    sys.settrace(at_each_line)
+    try:
+        for reason in ("refused", "silent", "refused", "refused"):
+            errors.failed("b:1", reason)
+    finally:
+        sys.settrace(before)
+    assert set(seen) == {"", "b:1: refused", "b:1: silent"}
 
 
 def test_server_that_can_be_reached_again_is_said_and_forgotten(caplog: pytest.LogCaptureFixture) -> None:
