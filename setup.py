@@ -140,7 +140,7 @@ def extensions() -> list[Extension]:
     only = set(filter(None, os.environ.get("KAFKACORE_BUILD_ONLY", "").split(",")))
     found = []
     for pyx in sorted(SOURCE.rglob("*.pyx")):
-        package = pyx.parent.relative_to(SOURCE / "kafkacore").parts[0]
+        package = pyx.relative_to(SOURCE / "kafkacore").parts[0]
         if only and package not in only:
             continue
         # A hand-written C file named "<module>_impl.c" is part of the module next to it.

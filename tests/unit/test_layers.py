@@ -20,7 +20,7 @@ SUFFIXES = {".py", ".pyi", ".pyx", ".pxd"}
 #: Layer of each package or module directly under kafkacore.
 LAYERS = {
     "errors": 0, "future": 0, "structs": 0, "access_control": 0, "text": 0, "logs": 0, "clock": 0,
-    "process_statistics": 0,
+    "_monotonic": 0, "process_statistics": 0,
     "_version": 0, "installed_version": 0,
     "wire": 1, "metrics": 1, "settings": 1,
     "protocol": 2, "record": 2,
