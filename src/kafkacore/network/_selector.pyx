@@ -420,7 +420,7 @@ cdef class Selector:
         self.poll(0, return_on_completed_sends)
         if self.poller.was_cut_short or self.has_results(return_on_completed_sends):
             return -1.0
-        return self.listeners.wait_ms(self.wait_ms(timeout_ms))
+        return self.wait_ms(timeout_ms)
 
     def has_only_received(self):
         """Return whether the last poll has received frames, and the next one would wait for events."""
@@ -444,7 +444,7 @@ cdef class Selector:
         if self.immediately_connected:
             timeout_ms = 0
         count = self.poller.wait_events(
-            self.listeners.wait_ms(self.wait_ms(timeout_ms)),
+            self.wait_ms(timeout_ms),
             return_on_completed_sends and len(self.completed_sends) > 0,
             continue_write,
             <PyObject *> self.channels,
@@ -668,6 +668,8 @@ cdef class Selector:
     cdef double wait_ms(self, double timeout_ms) except -1:
         """Return the longest wait that misses no deadline, at most ``timeout_ms``."""
         cdef double due_ms
+        if self.listeners.backing_off:
+            timeout_ms = self.listeners.wait_ms(timeout_ms)
         if self.failed or self.buffered or self.unwritten:
             return 0
         due_ms = min(self.setup_deadlines.next_due_ms(), self.delayed_closes.next_due_ms())

@@ -99,7 +99,7 @@ class ListenerSet:
         self._poller = poller
         self._listeners: dict[int, tuple[str, socket.socket]] = {}
         #: Descriptor of a listener → time at which to accept again.
-        self._backing_off: dict[int, float] = {}
+        self.backing_off: dict[int, float] = {}
 
     def add(self, listener_id: str, sock: socket.socket) -> None:
         sock.setblocking(False)
@@ -111,20 +111,18 @@ class ListenerSet:
         for fd, (known_id, _) in list(self._listeners.items()):
             if known_id == listener_id:
                 del self._listeners[fd]
-                self._poller.set(fd, 0 if self._backing_off.pop(fd, None) is not None else READ, 0)
+                self._poller.set(fd, 0 if self.backing_off.pop(fd, None) is not None else READ, 0)
 
     def wait_ms(self, timeout_ms: float) -> float:
         """Accept again from listeners whose back-off is over.
 
         Return the milliseconds until the next back-off is over, at most ``timeout_ms``.
         """
-        if not self._backing_off:
-            return timeout_ms
         now_ms = self._clock.monotonic_ms()
-        for fd in [fd for fd, until_ms in self._backing_off.items() if until_ms <= now_ms]:
-            del self._backing_off[fd]
+        for fd in [fd for fd, until_ms in self.backing_off.items() if until_ms <= now_ms]:
+            del self.backing_off[fd]
             self._poller.set(fd, 0, READ)
-        return min([timeout_ms, *(until_ms - now_ms for until_ms in self._backing_off.values())])
+        return min([timeout_ms, *(until_ms - now_ms for until_ms in self.backing_off.values())])
 
     def accept(self, fd: int, accepted: list[tuple[str, socket.socket, Any]]) -> None:
         """Accept up to ``MAX_ACCEPTS`` connections from listener ``fd``. An unknown ``fd`` is ignored."""
@@ -143,6 +141,6 @@ class ListenerSet:
                 # backlog, so without a back-off the poller would report it in a busy loop.
                 logger.warning("listener %s: failed to accept a connection: %s", listener_id, error.strerror)
                 self._poller.set(fd, READ, 0)
-                self._backing_off[fd] = self._clock.monotonic_ms() + ACCEPT_BACKOFF_MS
+                self.backing_off[fd] = self._clock.monotonic_ms() + ACCEPT_BACKOFF_MS
                 return
             accepted.append((listener_id, sock, address))
