@@ -58,6 +58,8 @@ class LeaderEpochCache:
         self._path = folder / checkpoints.LEADER_EPOCH_FILE
         self._epochs: list[int] = []
         self._starts: list[int] = []
+        #: Current leader epoch, or :data:`FIRST_EPOCH` if none is known.
+        self.latest = FIRST_EPOCH
         #: Whether there are changes that are not yet written to the file.
         self.is_changed = True
         #: Whether the file has been written since it was last synced.
@@ -66,11 +68,6 @@ class LeaderEpochCache:
     def entries(self) -> list[EpochStart]:
         """Return all epochs with their start offsets, in order."""
         return [EpochStart(*entry) for entry in zip(self._epochs, self._starts, strict=True)]
-
-    @property
-    def latest(self) -> int:
-        """Current leader epoch, or :data:`FIRST_EPOCH` if none is known."""
-        return self._epochs[-1] if self._epochs else FIRST_EPOCH
 
     @property
     def is_empty(self) -> bool:
@@ -108,6 +105,7 @@ class LeaderEpochCache:
             keep -= 1
         self._epochs[keep:] = [epoch]
         self._starts[keep:] = [start_offset]
+        self.latest = epoch
         self.is_changed = True
 
     def replay(self, headers: Iterable[BatchHeader]) -> None:
@@ -133,11 +131,10 @@ class LeaderEpochCache:
 
         The latest epoch is kept even if the log ends before its start, because an epoch must not be reused.
         """
-        latest = self.latest
         while self._starts and self._starts[-1] > log_end_offset:
             del self._epochs[-1], self._starts[-1]
             self.is_changed = True
-        self.assign(latest, log_end_offset)
+        self.assign(self.latest, log_end_offset)
         self.truncate_from_start(log_start_offset)
 
     # ---- File -----------------------------------------------------------------------------------------
@@ -160,6 +157,7 @@ class LeaderEpochCache:
             return False
         self._epochs = [epoch for epoch, _ in found]
         self._starts = [start for _, start in found]
+        self.latest = self._epochs[-1] if found else FIRST_EPOCH
         self.is_changed = False
         return bool(found)
 
