@@ -11,8 +11,7 @@ from uuid import UUID
 from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.config.group_limits import GroupLimits
 from kafkacore.broker.group.classic_group import ClassicGroup
-from kafkacore.broker.group.consumer._heartbeat import ConsumerHeartbeat
-from kafkacore.broker.group.consumer._steady import SteadyAnswer
+from kafkacore.broker.group.consumer._heartbeat import ConsumerHeartbeat, SteadyAnswer
 from kafkacore.broker.group.consumer.consumer_group import ConsumerGroup
 from kafkacore.broker.group.consumer.heartbeats import HeartbeatResult
 from kafkacore.broker.group.group_coordinator import GroupCoordinator, Leaving, Syncing

@@ -247,7 +247,7 @@ def test_limits_of_groups_are_the_settings_of_the_broker(tmp_path: Path) -> None
             f"{SESSION} must be greater than {HEARTBEAT}",
         )
     assert altered(broker, change(GROUP, "g", (SESSION, SET, "5001"))) == (0, None)
-    assert broker.services.metadata.group_limits.session_timeout_ms("g") == 5001
+    assert broker.services.metadata.group_limits.of("g").session_timeout_ms == 5001
 
 
 def test_coordinator_sees_settings_of_groups_after_changes_and_restarts(tmp_path: Path) -> None:
@@ -257,13 +257,13 @@ def test_coordinator_sees_settings_of_groups_after_changes_and_restarts(tmp_path
             0,
             None,
         )
-        assert (limits.session_timeout_ms("g"), limits.heartbeat_interval_ms("g")) == (50_000, 6000)
+        assert (limits.of("g").session_timeout_ms, limits.of("g").heartbeat_interval_ms) == (50_000, 6000)
         assert altered(broker, change(GROUP, "g", (HEARTBEAT, DELETE, None))) == (0, None)
-        assert limits.heartbeat_interval_ms("g") == 5000
+        assert limits.of("g").heartbeat_interval_ms == 5000
     with broker_in_hand(tmp_path) as broker:
         limits = broker.services.metadata.group_limits
-        assert (limits.session_timeout_ms("g"), limits.heartbeat_interval_ms("g")) == (50_000, 5000)
-        assert (limits.session_timeout_ms("h"), limits.heartbeat_interval_ms("h")) == (45_000, 5000)
+        assert (limits.of("g").session_timeout_ms, limits.of("g").heartbeat_interval_ms) == (50_000, 5000)
+        assert (limits.of("h").session_timeout_ms, limits.of("h").heartbeat_interval_ms) == (45_000, 5000)
 
 
 # ---- Broker loggers ----------------------------------------------------------------------------------------

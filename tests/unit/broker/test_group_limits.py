@@ -151,8 +151,8 @@ def test_assignment_interval_is_changed_at_run_time_within_its_limits(tmp_path: 
 
 def test_group_without_settings_has_the_brokers(tmp_path: Path) -> None:
     limits = GroupLimits(configured(tmp_path, group_consumer_session_timeout_ms=50_000))
-    assert limits.session_timeout_ms("g") == 50_000
-    assert (limits.heartbeat_interval_ms("g"), limits.assignment_interval_ms("g")) == (5000, 1000)
+    assert limits.of("g").session_timeout_ms == 50_000
+    assert (limits.of("g").heartbeat_interval_ms, limits.of("g").assignment_interval_ms) == (5000, 1000)
 
 
 def test_group_has_its_own_values_until_they_are_removed(tmp_path: Path) -> None:
@@ -160,14 +160,14 @@ def test_group_has_its_own_values_until_they_are_removed(tmp_path: Path) -> None
     for name, text in ((SESSION_TIMEOUT, "50000"), (HEARTBEAT_INTERVAL, "6000"), (ASSIGNMENT_INTERVAL, "0")):
         limits.update("g", name, text)
     limits.update("g", "share.session.timeout.ms", "50000")
-    assert limits.session_timeout_ms("g") == 50_000
-    assert (limits.heartbeat_interval_ms("g"), limits.assignment_interval_ms("g")) == (6000, 0)
-    assert limits.session_timeout_ms("h") == 45_000
+    assert limits.of("g").session_timeout_ms == 50_000
+    assert (limits.of("g").heartbeat_interval_ms, limits.of("g").assignment_interval_ms) == (6000, 0)
+    assert limits.of("h").session_timeout_ms == 45_000
     for name in (SESSION_TIMEOUT, HEARTBEAT_INTERVAL, ASSIGNMENT_INTERVAL, "share.session.timeout.ms"):
         limits.update("g", name, None)
         limits.update("never.set", name, None)
-    assert limits.session_timeout_ms("g") == 45_000
-    assert (limits.heartbeat_interval_ms("g"), limits.assignment_interval_ms("g")) == (5000, 1000)
+    assert limits.of("g").session_timeout_ms == 45_000
+    assert (limits.of("g").heartbeat_interval_ms, limits.of("g").assignment_interval_ms) == (5000, 1000)
 
 
 @pytest.mark.parametrize(("text", "used_ms"), [("1000", 45_000), ("90000", 60_000)])
@@ -177,7 +177,7 @@ def test_stored_value_outside_the_limits_is_replaced_by_the_limit(
     limits = GroupLimits(configured(tmp_path))
     with caplog.at_level(logging.WARNING):
         limits.update("g", SESSION_TIMEOUT, text)
-    assert limits.session_timeout_ms("g") == used_ms
+    assert limits.of("g").session_timeout_ms == used_ms
     assert caplog.messages == [
         f"group g: {SESSION_TIMEOUT}={text} is outside the broker's limits 45000 to 60000: using {used_ms}"
     ]
@@ -187,5 +187,5 @@ def test_default_of_the_assignment_interval_follows_the_broker(tmp_path: Path) -
     broker = BrokerHarness(tmp_path)
     limits = broker.services.metadata.group_limits
     broker.dynamic_configs.replace(None, {NAME: "2000"})
-    assert limits.assignment_interval_ms("g") == 2000
+    assert limits.of("g").assignment_interval_ms == 2000
     assert limits.config == replace(broker.config, group_consumer_assignment_interval_ms=2000)

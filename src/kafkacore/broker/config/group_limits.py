@@ -7,6 +7,7 @@ the limits changed.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkacore.broker.log_lines import NameLogger
@@ -151,42 +152,68 @@ def consumer_assignors(config: BrokerConfig) -> list[str]:
     return [_ASSIGNORS[name] for name in config.group_consumer_assignors.split(",")]
 
 
+class GroupTimes(NamedTuple):
+    """Timeouts and intervals of a consumer group.
+
+    Attributes
+    ----------
+    session_timeout_ms:
+        Time without a heartbeat after which a member is removed.
+    heartbeat_interval_ms:
+        Time between two heartbeats of a member.
+    assignment_interval_ms:
+        Minimum time between two assignments.
+    """
+
+    session_timeout_ms: int
+    heartbeat_interval_ms: int
+    assignment_interval_ms: int
+
+
 class GroupLimits:
     """Timeouts and intervals of each consumer group. Only the network thread may use it.
-
-    The values are stored by group, so that a heartbeat needs only one lookup for each value.
 
     Parameters
     ----------
     config:
         The configuration of the broker. Set the attribute ``config`` when the configuration changes.
+
+    Attributes
+    ----------
+    default:
+        Times of the groups without own settings.
+    by_group:
+        Times of the groups with own settings.
     """
 
     def __init__(self, config: BrokerConfig) -> None:
+        self.by_group: dict[str, GroupTimes] = {}
+        #: The own settings of each group, within the limits of the broker when they were set.
+        self._own: dict[str, dict[str, int]] = {}
         self.config = config
-        self._sessions_ms: dict[str, int] = {}
-        self._heartbeats_ms: dict[str, int] = {}
-        self._assignments_ms: dict[str, int] = {}
-        self._values: dict[str, dict[str, int]] = {
-            SESSION_TIMEOUT: self._sessions_ms,
-            HEARTBEAT_INTERVAL: self._heartbeats_ms,
-            ASSIGNMENT_INTERVAL: self._assignments_ms,
-        }
 
-    def session_timeout_ms(self, group_id: str) -> int:
-        """Return the time without a heartbeat after which a member of the group is removed."""
-        own_ms = self._sessions_ms.get(group_id)
-        return self.config.group_consumer_session_timeout_ms if own_ms is None else own_ms
+    @property
+    def config(self) -> BrokerConfig:
+        return self._config
 
-    def heartbeat_interval_ms(self, group_id: str) -> int:
-        """Return the time between two heartbeats of a member of the group."""
-        own_ms = self._heartbeats_ms.get(group_id)
-        return self.config.group_consumer_heartbeat_interval_ms if own_ms is None else own_ms
+    @config.setter
+    def config(self, config: BrokerConfig) -> None:
+        self._config = config
+        self.default = self._times({})
+        for group_id, own in self._own.items():
+            self.by_group[group_id] = self._times(own)
 
-    def assignment_interval_ms(self, group_id: str) -> int:
-        """Return the minimum time between two assignments of the group."""
-        own_ms = self._assignments_ms.get(group_id)
-        return self.config.group_consumer_assignment_interval_ms if own_ms is None else own_ms
+    def of(self, group_id: str) -> GroupTimes:
+        """Return the times of a group."""
+        return self.by_group.get(group_id, self.default)
+
+    def _times(self, own: Mapping[str, int]) -> GroupTimes:
+        config = self._config
+        return GroupTimes(
+            own.get(SESSION_TIMEOUT, config.group_consumer_session_timeout_ms),
+            own.get(HEARTBEAT_INTERVAL, config.group_consumer_heartbeat_interval_ms),
+            own.get(ASSIGNMENT_INTERVAL, config.group_consumer_assignment_interval_ms),
+        )
 
     def update(self, group_id: str, name: str, text: str | None) -> None:
         """Apply a setting of a group, or remove it if ``text`` is ``None``.
@@ -199,23 +226,30 @@ class GroupLimits:
         ValueError
             The text is not a number.
         """
-        values = self._values.get(name)
-        if values is None:
+        bounds = bounds_of_consumer_groups(self._config)
+        if name not in bounds:
             return
-        if text is None:
-            values.pop(group_id, None)
-            return
-        given = int(text)
-        _, least, most = bounds_of_consumer_groups(self.config)[name]
-        used = min(max(given, least), most)
-        if used != given:
-            logger.warning(
-                "group %s: %s=%d is outside the broker's limits %d to %d: using %d",
-                group_id,
-                name,
-                given,
-                least,
-                most,
-                used,
-            )
-        values[group_id] = used
+        own = {other: value for other, value in self._own.get(group_id, {}).items() if other != name}
+        if text is not None:
+            own[name] = _limited(group_id, name, int(text), bounds[name])
+        if own:
+            self._own[group_id] = own
+            self.by_group[group_id] = self._times(own)
+        else:
+            self._own.pop(group_id, None)
+            self.by_group.pop(group_id, None)
+
+
+def _limited(group_id: str, name: str, given: int, bounds: Bounds) -> int:
+    used = min(max(given, bounds.least), bounds.most)
+    if used != given:
+        logger.warning(
+            "group %s: %s=%d is outside the broker's limits %d to %d: using %d",
+            group_id,
+            name,
+            given,
+            bounds.least,
+            bounds.most,
+            used,
+        )
+    return used

@@ -201,7 +201,7 @@ class GroupRegistry:
             group.epoch,
             len(group),
         )
-        timeout_ms = self._limits.session_timeout_ms(group.group_id)
+        timeout_ms = self._limits.of(group.group_id).session_timeout_ms
         for member in group:
             self._sessions.begin(group.group_id, member.member_id, Deadline.SESSION, timeout_ms)
             if member.state is MemberState.UNREVOKED_PARTITIONS:

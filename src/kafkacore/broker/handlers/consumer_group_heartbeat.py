@@ -9,8 +9,12 @@ from functools import partial
 
 from kafkacore.access_control import ACLOperation, ResourceType
 from kafkacore.broker.error_answer import error_code, error_message
-from kafkacore.broker.group.consumer._heartbeat import ConsumerHeartbeat, encode_heartbeat, read_heartbeat
-from kafkacore.broker.group.consumer._steady import SteadyAnswer
+from kafkacore.broker.group.consumer._heartbeat import (
+    ConsumerHeartbeat,
+    SteadyAnswer,
+    encode_heartbeat,
+    read_heartbeat,
+)
 from kafkacore.broker.group.consumer.heartbeats import HeartbeatResult
 from kafkacore.broker.handlers.services import (
     ANSWERED_LATER,

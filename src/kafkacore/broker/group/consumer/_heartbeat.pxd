@@ -7,3 +7,10 @@ cdef class ConsumerHeartbeat:
     cdef public object subscribed_topic_names, topic_partitions
 
     cdef bint is_plain_now(self) noexcept
+
+
+cdef class SteadyAnswer:
+    cdef public int throttle_time_ms
+    cdef readonly str member_id
+    cdef readonly int member_epoch
+    cdef readonly int heartbeat_interval_ms

@@ -1,7 +1,6 @@
 from collections.abc import Sequence
 from typing import final
 
-from kafkacore.broker.group.consumer._steady import SteadyAnswer
 from kafkacore.broker.group.consumer.reconciliation import ReportedPartitions
 from kafkacore.protocol.generated.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from kafkacore.wire import Cursor
@@ -44,6 +43,16 @@ class ConsumerHeartbeat:
     def is_full(self) -> bool: ...
     @property
     def is_plain(self) -> bool: ...
+
+@final
+class SteadyAnswer:
+    throttle_time_ms: int
+    member_id: str
+    member_epoch: int
+    heartbeat_interval_ms: int
+    error_code: int
+    error_message: None
+    assignment: None
 
 def read_heartbeat(cursor: Cursor, version: int) -> ConsumerHeartbeat: ...
 def encode_heartbeat(

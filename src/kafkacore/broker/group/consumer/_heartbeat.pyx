@@ -1,4 +1,4 @@
-"""Decodes ConsumerGroupHeartbeat requests and encodes their responses.
+"""Decodes ConsumerGroupHeartbeat requests, and encodes the responses to those that change nothing.
 
 A group of 10,000 members sends 2,000 heartbeats per second, and nearly all of them change nothing. This code
 is written by hand, because the objects of the generated messages took a third of the time of a heartbeat. A
@@ -96,6 +96,24 @@ cdef class ConsumerHeartbeat:
         )
 
 
+@cython.final
+cdef class SteadyAnswer:
+    """The response to a heartbeat that changes nothing, with the attributes of the generated message."""
+
+    @property
+    def error_code(self):
+        return 0
+
+    @property
+    def error_message(self):
+        return None
+
+    @property
+    def assignment(self):
+        """``None``, because the partitions of the member have not changed."""
+        return None
+
+
 cdef str read_name(Cursor cursor, str field):
     name = cursor.read_nullable_string(True)
     if name is None:
@@ -153,18 +171,21 @@ def read_heartbeat(Cursor cursor not None, int version):
 
 def encode_heartbeat(response not None, int version, int32_t correlation_id):
     """Encode header and body of a ConsumerGroupHeartbeatResponse, like ``protocol.encode_response``."""
+    cdef SteadyAnswer answer
     cdef Writer writer
-    if response.assignment is not None:
+    if type(response) is not SteadyAnswer:
         return encode_response(response, version, correlation_id)
+    answer = response
     writer = Writer()
     writer.write_int32(correlation_id)
     writer.write_unsigned_varint(0)
-    writer.write_int32(response.throttle_time_ms)
-    writer.write_int16(response.error_code)
-    writer.write_nullable_string(response.error_message, True)
-    writer.write_nullable_string(response.member_id, True)
-    writer.write_int32(response.member_epoch)
-    writer.write_int32(response.heartbeat_interval_ms)
+    writer.write_int32(answer.throttle_time_ms)
+    # There is no error.
+    writer.write_int16(0)
+    writer.write_nullable_string(None, True)
+    writer.write_nullable_string(answer.member_id, True)
+    writer.write_int32(answer.member_epoch)
+    writer.write_int32(answer.heartbeat_interval_ms)
     # The assignment is null.
     writer.write_int8(-1)
     writer.write_unsigned_varint(0)

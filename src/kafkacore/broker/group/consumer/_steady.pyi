@@ -1,23 +1,13 @@
 from typing import final
 
 from kafkacore.broker.config.group_limits import GroupLimits
-from kafkacore.broker.group.consumer._heartbeat import ConsumerHeartbeat
+from kafkacore.broker.group.consumer._heartbeat import ConsumerHeartbeat, SteadyAnswer
 from kafkacore.broker.group.consumer._sessions import Sessions
 from kafkacore.broker.group.consumer.consumer_member import ConsumerGroupMember
 from kafkacore.broker.group.interfaces import CoordinatorLog
 from kafkacore.broker.group.registry import GroupRegistry
 from kafkacore.broker.metadata.feature_levels import FeatureLevels
 from kafkacore.broker.topics.topic_catalog import TopicCatalog
-
-@final
-class SteadyAnswer:
-    throttle_time_ms: int
-    member_id: str
-    member_epoch: int
-    heartbeat_interval_ms: int
-    error_code: int
-    error_message: None
-    assignment: None
 
 @final
 class SteadyHeartbeats:

@@ -6,7 +6,7 @@ code only makes fewer calls.
 
 cimport cython
 
-from kafkacore.broker.group.consumer._heartbeat cimport ConsumerHeartbeat
+from kafkacore.broker.group.consumer._heartbeat cimport ConsumerHeartbeat, SteadyAnswer
 from kafkacore.broker.group.consumer._sessions cimport Sessions
 
 from kafkacore.broker.config import group_limits
@@ -17,29 +17,6 @@ from kafkacore.broker.group.consumer.deadline import Deadline
 cdef object SESSION = Deadline.SESSION
 cdef object STABLE = MemberState.STABLE
 cdef int MIN_GROUP_VERSION = group_limits.MIN_GROUP_VERSION
-
-
-@cython.final
-cdef class SteadyAnswer:
-    """The response to a heartbeat that changes nothing, with the attributes of the generated message."""
-
-    cdef public int throttle_time_ms
-    cdef readonly str member_id
-    cdef readonly int member_epoch
-    cdef readonly int heartbeat_interval_ms
-
-    @property
-    def error_code(self):
-        return 0
-
-    @property
-    def error_message(self):
-        return None
-
-    @property
-    def assignment(self):
-        """``None``, because the partitions of the member have not changed."""
-        return None
 
 
 @cython.final
@@ -119,7 +96,6 @@ cdef class SteadyHeartbeats:
         """
         cdef SteadyAnswer answer
         cdef str group_id = heartbeat.group_id
-        cdef int session_ms
         # Errors are left to the general code. A name of spaces is invalid.
         if (
             not group_id or group_id[0].isspace()
@@ -132,10 +108,14 @@ cdef class SteadyHeartbeats:
         member = self.member_of(heartbeat)
         if member is None:
             return None
-        session_ms = self.limits.session_timeout_ms(group_id)
-        self.sessions.begin_at(group_id, heartbeat.member_id, SESSION, now_ms + session_ms)
+        times = self.limits.by_group.get(group_id)
+        if times is None:
+            times = self.limits.default
+        self.sessions.begin_at(
+            group_id, heartbeat.member_id, SESSION, now_ms + <int> times.session_timeout_ms
+        )
         answer = SteadyAnswer.__new__(SteadyAnswer)
         answer.member_id = member.member_id
         answer.member_epoch = heartbeat.member_epoch
-        answer.heartbeat_interval_ms = self.limits.heartbeat_interval_ms(group_id)
+        answer.heartbeat_interval_ms = times.heartbeat_interval_ms
         return answer

@@ -200,7 +200,7 @@ class ConsumerHeartbeats:
         group_id = heartbeat.group_id
         if (steady := self._steady.member_of(heartbeat)) is not None:
             self._begin_session(group_id, steady.member_id)
-            interval_ms = self._limits.heartbeat_interval_ms(group_id)
+            interval_ms = self._limits.of(group_id).heartbeat_interval_ms
             result = HeartbeatResult(steady.member_id, steady.member_epoch, interval_ms)
             self._log.when_safe(group_id, lambda code: on_done(code, result))
             return
@@ -221,7 +221,7 @@ class ConsumerHeartbeats:
         result = HeartbeatResult(
             now.member_id,
             now.member_epoch,
-            self._limits.heartbeat_interval_ms(group_id),
+            self._limits.of(group_id).heartbeat_interval_ms,
             now.assigned if needs_partitions else None,
         )
         if not batch:
@@ -260,7 +260,7 @@ class ConsumerHeartbeats:
         self._updates.matched(group, regex, found)
 
     def _begin_session(self, group_id: str, member_id: str) -> None:
-        timeout_ms = self._limits.session_timeout_ms(group_id)
+        timeout_ms = self._limits.of(group_id).session_timeout_ms
         self._sessions.begin(group_id, member_id, Deadline.SESSION, timeout_ms)
 
     def _group(self, heartbeat: ConsumerHeartbeat, batch: list[CoordinatorRecord]) -> ConsumerGroup:

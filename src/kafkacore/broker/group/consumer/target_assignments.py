@@ -124,7 +124,7 @@ class TargetAssignments:
         if group.assignment_epoch >= epoch:
             return False
         last_ms = group.assignment_timestamp_ms
-        interval_ms = self._limits.assignment_interval_ms(group.group_id)
+        interval_ms = self._limits.of(group.group_id).assignment_interval_ms
         return not last_ms or self._clock.wall_ms() >= last_ms + interval_ms
 
     @staticmethod

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from model.group_harness import GROUP, NODE, REBALANCE_MS, GroupHarness
 
-from kafkacore.broker.group.consumer._heartbeat import ConsumerHeartbeat, encode_heartbeat
-from kafkacore.broker.group.consumer._steady import SteadyAnswer
+from kafkacore.broker.group.consumer._heartbeat import ConsumerHeartbeat, SteadyAnswer, encode_heartbeat
 from kafkacore.errors import CoordinatorLoadInProgressError
 from kafkacore.protocol import encode_response
 from kafkacore.protocol.generated.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
