@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from interleaving import at_each_step
 from model.broker_harness import BrokerHarness
 
+from kafkacore.broker.handlers import api_versions
 from kafkacore.broker.handlers.registry import HANDLERS
 from kafkacore.broker.handlers.services import CloseConnectionError, RequestContext
 from kafkacore.errors import (
@@ -50,6 +54,23 @@ def test_api_versions_lists_what_is_served(broker: BrokerHarness, version: int) 
     assert produce == (0, 13)
     assert served[18] == (0, 4)
     assert served[1] == (0, 18)
+
+
+def test_apis_are_announced_while_another_broker_starts() -> None:
+    handlers = [handler for handler in HANDLERS if handler.request_class is ApiVersionsRequest]
+    found: list[int] = []
+
+    def prepare() -> tuple[Callable[[], object], Callable[[], object]]:
+        return partial(api_versions.serve, handlers), lambda: found.append(
+            len(api_versions.unsupported_version().api_keys)
+        )
+
+    try:
+        api_versions.serve(handlers)
+        assert set(at_each_step(api_versions.serve, prepare)) == {None}
+    finally:
+        api_versions.serve(HANDLERS)
+    assert set(found) == {1}
 
 
 @pytest.mark.parametrize("handler", HANDLERS, ids=lambda h: h.request_class.NAME)

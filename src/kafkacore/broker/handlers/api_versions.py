@@ -28,16 +28,20 @@ _ANNOUNCED_FROM: dict[int, int] = {ProduceRequest.API_KEY: 0}
 #: Kafka.
 FIRST_VERSION_WITH_LEVEL_0 = 4
 
-_announced: list[tuple[int, int, int]] = []
+#: API key, lowest and highest version of each announced API. All brokers of the process share the tuple. A
+#: broker that starts replaces it as a whole, because the others may answer requests meanwhile.
+_announced: tuple[tuple[int, int, int], ...] = ()
 
 
 def serve(handlers: Iterable[AnyApiHandler]) -> None:
     """Announce these APIs to clients. The dispatcher calls this once at startup."""
-    _announced.clear()
-    for handler in handlers:
-        key = handler.request_class.API_KEY
-        _announced.append((key, _ANNOUNCED_FROM.get(key, handler.min_version), handler.max_version))
-    _announced.sort()
+    global _announced
+    _announced = tuple(sorted(map(_versions_of, handlers)))
+
+
+def _versions_of(handler: AnyApiHandler) -> tuple[int, int, int]:
+    key = handler.request_class.API_KEY
+    return key, _ANNOUNCED_FROM.get(key, handler.min_version), handler.max_version
 
 
 def handle(request: Request[ApiVersionsRequest], services: MetadataServices) -> ApiVersionsResponse:
@@ -59,7 +63,7 @@ def unsupported_version() -> ApiVersionsResponse:
     return response(UnsupportedVersionError.errno, own)
 
 
-def response(error: int, announced: list[tuple[int, int, int]]) -> ApiVersionsResponse:
+def response(error: int, announced: Iterable[tuple[int, int, int]]) -> ApiVersionsResponse:
     return ApiVersionsResponse(
         error_code=error,
         api_keys=[
