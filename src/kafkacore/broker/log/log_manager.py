@@ -303,8 +303,10 @@ class LogManager:
         """
         log = self._logs.get(topic_partition)
         if log is None:
-            if topic_partition in self._offline:
-                raise KafkaStorageError(self._offline[topic_partition])
+            # Look the reason up once, because another thread may delete the topic meanwhile.
+            reason = self._offline.get(topic_partition)
+            if reason is not None:
+                raise KafkaStorageError(reason)
             return None
         if log.failure is not None:
             raise KafkaStorageError(log.failure)

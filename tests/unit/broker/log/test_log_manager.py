@@ -9,11 +9,13 @@ import re
 import resource
 import stat
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 from eventually import BUDGET_S
+from interleaving import at_each_step
 from model.blocking_clock import BlockingClock
 from model.held_disk import HeldDisk, path_of
 from model.log_oracle import NOW_MS, TOPIC_ID, TP, batch, make_log, open_manager, read_all, the_log
@@ -131,6 +133,18 @@ def test_deleted_topic_is_gone_at_once_and_its_files_soon() -> None:
         log.append(batch([b"value"]), now_ms=NOW_MS)
     manager.flush_dirty()
     assert names(disk) == []
+
+
+def test_offline_partition_is_deleted_during_a_lookup() -> None:
+    def prepare() -> tuple[Callable[[], object], Callable[[], object]]:
+        manager = open_manager(SimulatedDisk())
+        make_log(manager).close()
+        del manager._logs[TP]
+        manager._set_offline(TP, OSError("damaged"))
+        return (lambda: manager.log(TP)), (lambda: manager.delete_topic(TP.topic))
+
+    found = {type(outcome) for outcome in at_each_step(LogManager.log, prepare)}
+    assert found == {type(None), KafkaStorageError}
 
 
 def test_topic_of_the_same_name_begins_empty() -> None:
