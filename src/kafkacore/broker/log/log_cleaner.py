@@ -275,13 +275,17 @@ class LogCleaner:
         return result
 
     def _mark_uncleanable(self, topic_partition: TopicPartition, log: UnifiedLog, why: str) -> None:
-        self.uncleanable[topic_partition] = why
+        with self._condition:
+            if self._logs().get(topic_partition) is not log:
+                return
+            self.uncleanable[topic_partition] = why
         logger.error("%s: compaction failed and is not retried until the broker restarts: %s", log.name, why)
 
     def _write_checkpoint(self, topic_partition: TopicPartition, log: UnifiedLog, offset: int) -> None:
-        logs = self._logs()
         with self._condition:
-            # During the compaction, the topic may have been deleted and created again.
+            # During the compaction, the topic may have been deleted and created again. Get the logs with the
+            # lock held: a topic that is still among them calls forget() only after this block.
+            logs = self._logs()
             if logs.get(topic_partition) is not log:
                 return
             kept = {one: value for one, value in self._checkpoints().items() if one in logs}

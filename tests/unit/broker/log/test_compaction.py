@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
+from interleaving import at_each_step
 from model.compacted_log import CONFIG, Kept, append, batches, compacted, kept, roll
 from model.log_oracle import NOW_MS, TOPIC, TOPIC_ID, TP, clock, make_log, open_manager, the_log
 
@@ -13,6 +15,7 @@ from kafkacore.broker.log import CleanerConfig, LogManager, UnifiedLog
 from kafkacore.broker.log._offset_map import BYTES_PER_ENTRY
 from kafkacore.broker.log.checkpoints import read_offsets
 from kafkacore.broker.log.cleaner import group_by_size
+from kafkacore.broker.log.log_cleaner import LogCleaner
 from kafkacore.record import Compression, read_batches
 from kafkacore.testing.clock import VirtualClock
 from kafkacore.testing.disk import SimulatedDisk
@@ -368,6 +371,29 @@ def test_checkpoint_of_a_topic_that_was_made_anew_does_not_count() -> None:
     roll(log, manager)
     compacted(manager)
     assert [record.value for record in kept(log)] == [b"39"]
+
+
+@pytest.mark.parametrize("report", [LogCleaner._write_checkpoint, LogCleaner._mark_uncleanable])
+def test_deleted_topic_leaves_no_state_in_the_cleaner(report: Callable[..., None]) -> None:
+    tried: list[LogManager] = []
+
+    def prepare() -> tuple[Callable[[], object], Callable[[], object]]:
+        manager, log = started()
+        tried.append(manager)
+        result = 3 if report is LogCleaner._write_checkpoint else "damaged"
+        return (lambda: report(manager._cleaner, TP, log, result)), (lambda: delete(manager))
+
+    def delete(manager: LogManager) -> None:
+        # A thread that needs the lock of the cleaner waits for it.
+        if not manager._cleaner._condition._is_owned():  # type: ignore[attr-defined]
+            manager.delete_topic(TOPIC)
+
+    for _ in at_each_step(report, prepare):
+        manager = tried[-1]
+        if TOPIC in manager.topics():
+            manager.delete_topic(TOPIC)
+        assert TP not in manager.uncleanable
+        assert TP not in manager._cleaner._checkpoints()
 
 
 @pytest.mark.kafka(
