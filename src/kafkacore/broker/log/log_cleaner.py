@@ -290,8 +290,10 @@ class LogCleaner:
                 return
             kept = {one: value for one, value in self._checkpoints().items() if one in logs}
             self._offsets = {**kept, topic_partition: offset}
+            # Write a copy, because forget() may remove an entry meanwhile.
+            offsets = dict(self._offsets)
         try:
-            checkpoints.write_offsets(self._disk, self._path, self._offsets)
+            checkpoints.write_offsets(self._disk, self._path, offsets)
         except OSError as error:
             # The next start compacts the log again from the last written offset.
             logger.warning("failed to write %s: %s", self._path.name, error)

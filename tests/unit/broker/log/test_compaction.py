@@ -13,10 +13,11 @@ from model.log_oracle import NOW_MS, TOPIC, TOPIC_ID, TP, clock, make_log, open_
 
 from kafkacore.broker.log import CleanerConfig, LogManager, UnifiedLog
 from kafkacore.broker.log._offset_map import BYTES_PER_ENTRY
-from kafkacore.broker.log.checkpoints import read_offsets
+from kafkacore.broker.log.checkpoints import read_offsets, write_offsets
 from kafkacore.broker.log.cleaner import group_by_size
 from kafkacore.broker.log.log_cleaner import LogCleaner
 from kafkacore.record import Compression, read_batches
+from kafkacore.structs import TopicPartition
 from kafkacore.testing.clock import VirtualClock
 from kafkacore.testing.disk import SimulatedDisk
 
@@ -394,6 +395,23 @@ def test_deleted_topic_leaves_no_state_in_the_cleaner(report: Callable[..., None
             manager.delete_topic(TOPIC)
         assert TP not in manager.uncleanable
         assert TP not in manager._cleaner._checkpoints()
+
+
+def test_checkpoint_is_whole_while_another_topic_is_deleted() -> None:
+    disk = SimulatedDisk()
+    manager, log = started(disk)
+    cleaner, deleted = manager._cleaner, TopicPartition("deleted", 0)
+
+    def prepare() -> tuple[Callable[[], object], Callable[[], object]]:
+        cleaner._offsets = {TP: 1, deleted: 2}
+        # The topic is deleted just after the cleaner has looked for it.
+        logs = {TP: log, deleted: log}
+        cleaner._logs = lambda: logs
+        return (lambda: cleaner._write_checkpoint(TP, log, 3)), (lambda: cleaner.forget(deleted))
+
+    for outcome in at_each_step(write_offsets, prepare):
+        assert outcome is None
+        assert read_offsets(disk, manager.data_dir / "cleaner-offset-checkpoint")[TP] == 3
 
 
 @pytest.mark.kafka(
