@@ -5,15 +5,19 @@ from __future__ import annotations
 import itertools
 import ssl
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from eventually import BUDGET_S, eventually
+from interleaving import at_each_step
 from model.raw_line import Line
 
 from kafkacore import KafkaConsumer, KafkaProducer
 from kafkacore.admin import KafkaAdminClient
+from kafkacore.broker.process.process import BrokerProcess
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import KafkaConfigurationError, KafkaTimeoutError
 from kafkacore.protocol.generated.metadata import MetadataRequest
@@ -39,6 +43,16 @@ def test_temporary_folder_goes_with_the_block_and_stays_over_restarts() -> None:
         assert folder.exists()
     assert not folder.exists()
     broker.close()
+
+
+def test_is_running_while_another_thread_stops_the_broker(tmp_path: Path) -> None:
+    process = BrokerProcess(tmp_path)
+
+    def prepare() -> tuple[Callable[[], object], Callable[[], object]]:
+        process._process = SimpleNamespace(poll=lambda: None)  # type: ignore[assignment]
+        return (lambda: process.is_running), process._take
+
+    assert set(at_each_step(BrokerProcess.is_running.fget, prepare)) == {True, False}
 
 
 def test_folder_that_was_given_is_kept(tmp_path: Path) -> None:

@@ -147,7 +147,9 @@ class BrokerProcess:
 
     @property
     def is_running(self) -> bool:
-        return self._process is not None and self._process.poll() is None
+        # Read the attribute once, because another thread may stop the broker.
+        process = self._process
+        return process is not None and process.poll() is None
 
     def _announced(self) -> ReadyLine:
         if self._ready is None:
