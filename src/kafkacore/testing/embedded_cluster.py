@@ -271,9 +271,11 @@ class EmbeddedCluster:
     # ---- On the network thread ------------------------------------------------------------------------
 
     def _running(self) -> KafkaBroker:
-        if self._broker is None:
+        # Read the attribute once, because another thread may close the cluster.
+        broker = self._broker
+        if broker is None:
             raise IllegalStateError("the cluster is not running; use it in a with block, or call start()")
-        return self._broker
+        return broker
 
     def _services(self) -> BrokerServices:
         services = self._running().services

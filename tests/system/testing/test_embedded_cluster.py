@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from eventually import BUDGET_S, eventually
+from interleaving import at_each_step
 from model.raw_line import Line
 
 from kafkacore import KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
 from kafkacore.admin import KafkaAdminClient, NewTopic
+from kafkacore.broker.process.server import KafkaBroker
 from kafkacore.errors import (
     BrokerResponseError,
     CoordinatorLoadInProgressError,
@@ -324,6 +328,18 @@ def test_mistakes_are_one_sentence(kafka_cluster: EmbeddedCluster) -> None:
     closed.close()
     with pytest.raises(IllegalStateError, match="not running"):
         closed.leader("t")
+
+
+def test_call_during_close_raises_illegal_state(tmp_path: Path) -> None:
+    cluster, broker = EmbeddedCluster(nodes=1, data_dir=tmp_path), Mock(KafkaBroker)
+
+    def prepare() -> tuple[Callable[[], object], Callable[[], object]]:
+        cluster._broker = broker
+        return cluster._running, cluster.close
+
+    outcomes = list(at_each_step(EmbeddedCluster._running, prepare))
+    assert {type(outcome) for outcome in outcomes if outcome is not broker} == {IllegalStateError}
+    assert broker in outcomes
 
 
 def test_closed_cluster_leaves_no_thread_and_no_folder() -> None:
