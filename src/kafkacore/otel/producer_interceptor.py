@@ -111,8 +111,11 @@ class OpenTelemetryProducerInterceptor(ProducerInterceptor):
 
     def close(self) -> None:
         """End the spans of records from which a later interceptor removed the trace context."""
-        while self._in_flight:
-            self._in_flight.popitem()[1][0].end()
+        # Another thread may end a span meanwhile, because its send() fails after the producer is closed.
+        for span_key in list(self._in_flight):
+            span, _ = self._in_flight.pop(span_key, (None, 0.0))
+            if span is not None:
+                span.end()
 
     def _attributes(self, topic: str) -> Attributes:
         return names.operation("send", "send", topic, self._client_id, None)

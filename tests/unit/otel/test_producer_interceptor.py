@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from interleaving import at_each_step
 from opentelemetry import trace
 from opentelemetry.trace import SpanKind, StatusCode
 from telemetry import Telemetry
@@ -144,3 +146,17 @@ def test_program_without_an_sdk_records_nothing_and_changes_no_header() -> None:
     sent.result.complete(base_offset=0)
     assert sent.record.headers == [("h", b"x")]
     assert telemetry._in_flight == {}
+
+
+def test_close_ends_each_span_once_while_a_record_fails(sdk: Telemetry) -> None:
+    telemetry = OpenTelemetryProducerInterceptor("shop", clock=VirtualClock(), **sdk.providers)
+    interceptors = ProducerInterceptors([telemetry])
+
+    def prepare() -> tuple[Callable[[], object], Callable[[], object]]:
+        sent = Sent(interceptors, ProducerRecord("orders", b"v"))
+        return telemetry.close, lambda: sent.result.complete(error=NotLeaderForPartitionError())
+
+    outcomes = list(at_each_step(OpenTelemetryProducerInterceptor.close, prepare))
+    assert outcomes == [None] * len(outcomes)
+    # The last call of prepare() made one more span, which no other thread ended.
+    assert len(sdk.spans()) == len(outcomes) + 1
