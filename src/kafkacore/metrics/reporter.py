@@ -77,6 +77,6 @@ class DictReporter(MetricsReporter):
     def snapshot(self) -> dict[str, dict[str, float]]:
         """Return the current values by category and name."""
         return {
-            category: {name: metric.value() for name, metric in list(metrics.items())}
-            for category, metrics in list(self._metrics.items())
+            category: {name: metric.value() for name, metric in dict(metrics).items()}
+            for category, metrics in dict(self._metrics).items()
         }

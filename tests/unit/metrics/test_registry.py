@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import logging
+from itertools import count
 from typing import Any
 
 import kafka.metrics
@@ -134,3 +136,27 @@ def test_metrics_of_a_tag_are_removed_together_and_reporters_told() -> None:
         "g.client-id=c,topic=b",
     }
     assert metrics.sensor("a.s") is not before
+
+
+def test_reporter_is_readable_while_a_finalizer_adds_metrics() -> None:
+    """In Python 3.11, the garbage collector may run finalizers while a dictionary is copied to a list."""
+    reporter = DictReporter()
+    metrics = Metrics(reporters=[reporter], clock=VirtualClock())
+    numbers = count()
+
+    def add(phase: str = "start", _: object = None) -> None:
+        number = next(numbers)
+        metrics.add(f"m{number}", "g", "", lambda now_ms: 1.0)
+        metrics.add("m", f"g{number}", "", lambda now_ms: 1.0)
+
+    for _ in range(50):
+        add()
+    before = gc.get_threshold()
+    gc.callbacks.append(add)
+    gc.set_threshold(1)
+    try:
+        found = reporter.snapshot()
+    finally:
+        gc.callbacks.remove(add)
+        gc.set_threshold(*before)
+    assert len(found["g"]) >= 50
