@@ -426,10 +426,11 @@ class ClassicMembership:
 
     def group_metadata(self) -> ConsumerGroupMetadata:
         """See ``GroupMembership``."""
+        generation = self._generation
         return ConsumerGroupMetadata(
             self.settings.group_id,
-            self._generation.generation_id,
-            self._generation.member_id,
+            generation.generation_id,
+            generation.member_id,
             self.settings.group_instance_id,
             _STATES[self.state],
         )

@@ -24,7 +24,7 @@ from kafkacore.consumer._request_future import RequestFuture
 from kafkacore.consumer.consumer_network_client import ConsumerNetworkClient
 from kafkacore.consumer.group.consumer_state import ConsumerMemberState
 from kafkacore.consumer.group.followed_topics import FollowedTopics
-from kafkacore.consumer.group.generation import NO_GENERATION, NO_GENERATION_ID, Generation
+from kafkacore.consumer.group.generation import NO_GENERATION, Generation
 from kafkacore.consumer.group.heartbeat import HeartbeatSender
 from kafkacore.consumer.group.heartbeat_fields import JOIN_EPOCH, HeartbeatFields, assignment_in
 from kafkacore.consumer.group.listener_calls import ListenerCalls
@@ -610,7 +610,8 @@ class ConsumerMembership:
     # ---- The member epoch --------------------------------------------------------------------------------
     def generation(self) -> Generation:
         """See ``GroupMembership``."""
-        return Generation(self._epoch, self._member_id) if self._epoch > JOIN_EPOCH else NO_GENERATION
+        epoch = self._epoch
+        return Generation(epoch, self._member_id) if epoch > JOIN_EPOCH else NO_GENERATION
 
     def generation_for_fetch(self) -> Generation:
         """See ``GroupMembership``."""
@@ -642,16 +643,16 @@ class ConsumerMembership:
 
     def group_metadata(self) -> ConsumerGroupMetadata:
         """See ``GroupMembership``."""
-        if self.state in _REBALANCING:
+        current, generation = self.state, self.generation()
+        if current in _REBALANCING:
             state = structs.MemberState.REBALANCING
         else:
-            is_stable = self.state is _State.STABLE
+            is_stable = current is _State.STABLE
             state = structs.MemberState.STABLE if is_stable else structs.MemberState.UNJOINED
-        is_joined = self._epoch > JOIN_EPOCH
         return ConsumerGroupMetadata(
             self.settings.group_id,
-            self._epoch if is_joined else NO_GENERATION_ID,
-            self._member_id if is_joined else "",
+            generation.generation_id,
+            generation.member_id,
             self.settings.group_instance_id,
             state,
         )

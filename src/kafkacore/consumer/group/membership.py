@@ -173,7 +173,7 @@ class GroupMembership(Protocol):
         """
 
     def group_metadata(self) -> ConsumerGroupMetadata:
-        """Return the group metadata for a transactional producer (KIP-447)."""
+        """Return the group metadata for a transactional producer (KIP-447). Any thread may call this."""
 
     def leave(self, reason: str) -> None:
         """Revoke the partitions and leave the group, without waiting for the response."""

@@ -4,9 +4,11 @@ import logging
 import math
 
 import pytest
+from interleaving import at_each_step
 from model.group_coordinator import COORDINATOR_ID
 
 from kafkacore.consumer._request_future import RequestFuture
+from kafkacore.consumer.group.classic import ClassicMembership
 from kafkacore.consumer.group.generation import NO_GENERATION, Generation, MemberState
 from kafkacore.consumer.timer import Timer
 from kafkacore.errors import (
@@ -692,3 +694,17 @@ def test_group_metadata_say_who_the_member_is(make_member):
     member.cluster.held.add(SyncGroupRequest)
     member.poll(100)
     assert member.membership.group_metadata().state == "<rebalancing>"
+
+
+def test_group_metadata_belong_to_one_generation(make_member):
+    membership = make_member().join("a").membership
+    joined = membership.generation()
+
+    def prepare():
+        membership.joined(joined)
+        return membership.group_metadata, lambda: membership.reset_generation(
+            UnknownMemberIdError(), joined, "heartbeat"
+        )
+
+    found = {metadata[1:3] for metadata in at_each_step(ClassicMembership.group_metadata, prepare)}
+    assert found == {(1, "member-1"), (-1, "")}

@@ -3,9 +3,11 @@
 import math
 
 import pytest
+from interleaving import at_each_step
 from model.group_coordinator import COORDINATOR_ID
 
 from kafkacore.consumer._request_future import RequestFuture
+from kafkacore.consumer.group.consumer_membership import ConsumerMembership
 from kafkacore.consumer.group.consumer_state import ConsumerMemberState as State
 from kafkacore.consumer.group.generation import NO_GENERATION, Generation
 from kafkacore.consumer.timer import Timer
@@ -966,6 +968,30 @@ def test_the_member_epoch_is_the_generation(make):
     assert member.membership.generation() == Generation(1, member_id)
     assert member.membership.generation_for_fetch() == Generation(1, member_id)
     assert member.membership.group_metadata() == ("g", 1, member_id, "i1", MemberState.STABLE)
+
+
+@pytest.mark.parametrize("read", [ConsumerMembership.group_metadata, ConsumerMembership.generation])
+def test_group_metadata_belong_to_one_epoch(make, read):
+    membership = make().join("a").membership
+    member_id = membership.generation().member_id
+
+    def prepare():
+        membership._epoch, membership.state = 1, State.STABLE
+        return membership.group_metadata, lambda: membership._fenced("in a test")
+
+    found = {metadata[1:3] for metadata in at_each_step(read, prepare)}
+    assert found == {(1, member_id), (-1, "")}
+
+
+def test_member_that_reconciles_never_counts_as_unjoined(make):
+    membership = make().join("a").membership
+
+    def prepare():
+        membership.state = State.STABLE
+        return membership.group_metadata, lambda: membership._become(State.RECONCILING)
+
+    found = {metadata.state for metadata in at_each_step(ConsumerMembership.group_metadata, prepare)}
+    assert found == {MemberState.STABLE, MemberState.REBALANCING}
 
 
 def test_enforcing_a_rebalance_only_warns(make, caplog):
