@@ -473,10 +473,13 @@ class ConsumerEngine:
         IllegalStateError
             If the partition is not assigned.
         """
-        position = self.subscriptions.state(partition).position
+        state = self.subscriptions.state(partition)
+        # Read the records of the loop first: before the polling thread drops them, it moves the position
+        # back.
         untaken = self.iteration.untaken().get(partition)
         if untaken is not None:
             return untaken.offset
+        position = state.position
         return None if position is None else position.offset
 
     def known_committed(

@@ -4,10 +4,12 @@ import threading
 
 import pytest
 from eventually import BUDGET_S, eventually
+from interleaving import at_each_step
 from model.consumer_cluster import read
 from model.fetch_log import FetchLog, simple_batch
 
 from kafkacore import ConsumerRebalanceListener, OffsetAndMetadata, TopicPartition
+from kafkacore.consumer.engine import ConsumerEngine
 from kafkacore.consumer.guard import ConsumerInUseError, SingleOwnerGuard
 from kafkacore.errors import IllegalStateError
 
@@ -94,6 +96,18 @@ def test_state_is_readable_while_another_thread_polls(consumer):
 
 def while_reading_metrics(consumer):
     return in_thread(lambda: consumer.metrics()["consumer-coordinator-metrics"]["assigned-partitions"])
+
+
+def test_position_is_right_while_another_thread_ends_the_loop(make_consumer):
+    consumer = make_consumer({A0: FetchLog(simple_batch(0, 3))})
+    consumer.assign([A0])
+
+    def prepare():
+        consumer.seek(A0, 0)
+        assert next(consumer).offset == 0
+        return (lambda: consumer.position(A0)), consumer._engine._end_iteration
+
+    assert set(at_each_step(ConsumerEngine.known_position, prepare)) == {1}
 
 
 def test_snapshots_belong_to_the_caller(consumer):
