@@ -980,6 +980,9 @@ class KafkaConsumer:
                 self._closed = self._guard.is_closing = False
                 self._engine.client.cancel_close()
                 raise
+            if self._engine.closed:
+                # Another thread has called close() at the same time, and has closed the consumer.
+                return
             if self._heartbeat_thread is not None:
                 self._heartbeat_thread.close(_HEARTBEAT_THREAD_TIMEOUT_MS)
             try:

@@ -1,6 +1,7 @@
 """Calls of another thread while one thread is in a call of the consumer."""
 
 import threading
+from unittest.mock import Mock
 
 import pytest
 from eventually import BUDGET_S, eventually
@@ -8,7 +9,8 @@ from interleaving import at_each_step
 from model.consumer_cluster import read
 from model.fetch_log import FetchLog, simple_batch
 
-from kafkacore import ConsumerRebalanceListener, OffsetAndMetadata, TopicPartition
+from kafkacore import ConsumerRebalanceListener, KafkaConsumer, OffsetAndMetadata, TopicPartition
+from kafkacore.consumer import ConsumerInterceptor
 from kafkacore.consumer.engine import ConsumerEngine
 from kafkacore.consumer.guard import ConsumerInUseError, SingleOwnerGuard
 from kafkacore.errors import IllegalStateError
@@ -194,6 +196,21 @@ def test_close_that_cannot_enter_in_time_leaves_the_consumer_open(consumer):
     error = while_polling(consumer, lambda: consumer.close(timeout_ms=0))
     assert isinstance(error, IllegalStateError)
     assert read(consumer) == {A0: [2]}
+
+
+def test_two_threads_may_close_the_consumer_at_the_same_time(make_consumer):
+    made = []
+
+    def prepare():
+        interceptor = Mock(ConsumerInterceptor)
+        made.append(interceptor)
+        consumer = make_consumer({A0: FetchLog()}, "a", group_id="g", interceptors=[interceptor])
+        read(consumer, 1)
+        return consumer.close, lambda: in_thread(consumer.close)
+
+    for outcome in at_each_step(KafkaConsumer.close, prepare):
+        assert outcome is None
+        assert made[-1].close.call_count == 1
 
 
 def test_error_during_the_close_of_another_thread_says_so():
