@@ -101,9 +101,10 @@ class ConsumerNetworkClient:
         #: Number of polls that a Ctrl-C has interrupted. Each of these polls may have lost the response to a
         #: heartbeat.
         self.interrupted_count = 0
-        self._wakeup = False
+        #: Whether :meth:`wakeup` and :meth:`begin_close` were called. Other threads set the two flags, so
+        #: neither method changes the flag of the other.
+        self._wakeup = self._is_closing = False
         self._wakeup_enabled = True
-        self._is_closing = False
 
     # ---- Sending -----------------------------------------------------------------------------------------
     def send(
@@ -308,7 +309,7 @@ class ConsumerNetworkClient:
             timeout_ms = min(timer.remaining_ms, delay_ms)
             if self.client.in_flight_request_count() == 0:
                 timeout_ms = min(timeout_ms, self.retry_backoff_ms)
-            if self._wakeup and self._wakeup_enabled and not disable_wakeup:
+            if (self._wakeup or self._is_closing) and self._wakeup_enabled and not disable_wakeup:
                 timeout_ms = 0.0
         # This poll calls the callbacks of the responses, which add futures to the pending completions.
         self.client.poll(timeout_ms, now_ms, has_unsent=any(self._unsent.values()))
@@ -335,6 +336,7 @@ class ConsumerNetworkClient:
             or self._pending_disconnects
             or self._interrupted
             or self._wakeup
+            or self._is_closing
             or any(self._unsent.values())
         ):
             return False
@@ -342,7 +344,7 @@ class ConsumerNetworkClient:
             now_ms = self.clock.monotonic_ms()
             is_ready = self.client.wait(min(timeout_ms, MAX_POLL_TIMEOUT_MS), now_ms, has_unsent=False)
             # After a wakeup, the state of the consumer may have changed during the wait.
-            return is_ready and not self._wakeup
+            return is_ready and not self._wakeup and not self._is_closing
         except Exception:
             raise
         except BaseException:
@@ -376,21 +378,22 @@ class ConsumerNetworkClient:
         Any thread may call this.
         """
         self._is_closing = True
-        self.wakeup()
+        self.client.wakeup()
 
     def cancel_wakeup(self) -> None:
-        """Undo :meth:`wakeup` if no call has raised its error yet, except while the consumer is closing."""
-        if not self._is_closing:
-            self._wakeup = False
+        """Undo :meth:`wakeup` if no call has raised its error yet."""
+        self._wakeup = False
 
     def cancel_close(self) -> None:
         """Undo :meth:`begin_close`, because the running call has not ended in time."""
-        self._is_closing = self._wakeup = False
+        self._is_closing = False
 
     def maybe_trigger_wakeup(self) -> None:
-        if self._wakeup and self._wakeup_enabled:
-            if self._is_closing:
-                raise ConsumerClosingError("this KafkaConsumer is closed: another thread called close()")
+        if not self._wakeup_enabled:
+            return
+        if self._is_closing:
+            raise ConsumerClosingError("this KafkaConsumer is closed: another thread called close()")
+        if self._wakeup:
             self._wakeup = False
             raise WakeupError("wakeup() was called")
 

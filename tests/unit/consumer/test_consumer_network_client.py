@@ -4,9 +4,11 @@ import math
 import threading
 
 import pytest
+from interleaving import at_each_step
 from model.fetch_log import FetchLog
 
 from kafkacore.consumer._request_future import RequestFuture
+from kafkacore.consumer.consumer_network_client import ConsumerClosingError, ConsumerNetworkClient
 from kafkacore.consumer.timer import Timer
 from kafkacore.errors import (
     InvalidTopicError,
@@ -198,6 +200,32 @@ def test_wakeup_waits_for_a_poll_that_may_be_woken(parts):
     parts.client.poll_no_wakeup()
     with pytest.raises(WakeupError):
         parts.client.poll(timer(parts, 0))
+
+
+def test_close_that_is_cancelled_wakes_nothing(parts):
+    client = parts.client
+
+    def prepare():
+        client.begin_close()
+        return client.maybe_trigger_wakeup, client.cancel_close
+
+    for outcome in at_each_step(ConsumerNetworkClient.maybe_trigger_wakeup, prepare):
+        assert outcome is None or type(outcome) is ConsumerClosingError
+        client.maybe_trigger_wakeup()
+
+
+def test_close_takes_effect_after_a_wakeup_at_the_same_time(parts):
+    client = parts.client
+
+    def prepare():
+        client.cancel_close()
+        client.wakeup()
+        return client.maybe_trigger_wakeup, client.begin_close
+
+    for outcome in at_each_step(ConsumerNetworkClient.maybe_trigger_wakeup, prepare):
+        assert isinstance(outcome, WakeupError | ConsumerClosingError)
+        with pytest.raises(ConsumerClosingError):
+            client.maybe_trigger_wakeup()
 
 
 @pytest.mark.kafka("ConsumerNetworkClientTest.testDisconnectWakesUpPoll")

@@ -150,7 +150,7 @@ def close_while_polling(consumer, poll):
 
     def start_closing():
         closer.start()
-        eventually(lambda: consumer._engine.client._wakeup)
+        eventually(lambda: consumer._engine.client._is_closing)
         consumer.wakeup()  # A wakeup at the same time changes nothing.
 
     consumer.pause(A0)
