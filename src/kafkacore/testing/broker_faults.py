@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kafkacore.broker.coordinator.coordinator_log import CoordinatorLog
 from kafkacore.broker.handlers.registry import HANDLERS
@@ -22,6 +22,9 @@ from kafkacore.protocol.generated.api_key import ApiKey
 from kafkacore.protocol.message import ResponseMessage
 from kafkacore.structs import TopicPartition
 from kafkacore.testing.error_responses import ERROR_RESPONSES
+
+if TYPE_CHECKING:
+    from kafkacore.broker.process.server import KafkaBroker
 
 Serve = Callable[[Request], None]
 
@@ -65,11 +68,18 @@ class BrokerFaults:
         self._lock = Lock()
         self._faults: list[_Fault] = []
         self._counts: Counter[tuple[str, int]] = Counter()
-        self._services: BrokerServices | None = None
+        self._broker: KafkaBroker | None = None
 
-    def attach(self, services: BrokerServices) -> None:
-        """Inject the faults into the broker that has these services."""
-        self._services = services
+    def attach(self, broker: KafkaBroker) -> None:
+        """Inject the faults into ``broker``. Call this before the broker starts to serve."""
+        self._broker = broker
+
+    @property
+    def _services(self) -> BrokerServices:
+        broker = self._broker
+        assert broker is not None, "not attached"
+        assert broker.services is not None, "not started"
+        return broker.services
 
     # ---- Faults ---------------------------------------------------------------------------------------
 
@@ -113,11 +123,9 @@ class BrokerFaults:
                 with self._refusing(error, topic, partition):
                     serve(request)
             elif api in GROUP_APIS:
-                assert self._services is not None, "not attached"
                 with _refusing_keys(self._services.coordinator_log, error):
                     serve(request)
             elif api in TRANSACTION_APIS:
-                assert self._services is not None, "not attached"
                 with _refusing_keys(self._services.transaction_log, error):
                     serve(request)
             else:
@@ -133,20 +141,19 @@ class BrokerFaults:
             fits = topic in (None, asked.topic) and partition in (None, asked.partition)
             return error("injected by a test") if fits else None
 
-        assert self._services is not None, "not attached"
-        self._services.cluster.refusal = refusal
+        cluster = self._services.cluster
+        cluster.refusal = refusal
         try:
             yield
         finally:
-            self._services.cluster.refusal = None
+            cluster.refusal = None
 
     def delay(self, api: str | None, ms: float, *, times: int | None = 1, node: int | None = None) -> None:
         """Execute requests ``ms`` milliseconds later. Later requests of the connection wait as well."""
 
         def apply(request: Request, serve: Serve) -> None:
-            assert self._services is not None, "not attached"
-            deadline_ms = self._services.clock.monotonic_ms() + ms
-            self._services.timer.add(deadline_ms, _Later(request, serve))
+            services = self._services
+            services.timer.add(services.clock.monotonic_ms() + ms, _Later(request, serve))
 
         self._add(_api_key(api), node, times, apply)
 

@@ -93,13 +93,14 @@ class EmbeddedCluster:
             node_count=self._node_count,
             interceptor=self.faults,
         )
+        # A client that knows the port may send a request as soon as the broker starts.
+        self.faults.attach(broker)
         try:
             broker.start()
         except BaseException:
             self._folder.remove()
             raise
         assert broker.services is not None, "started"
-        self.faults.attach(broker.services)
         self._ports = {node.node_id: node.port for node in broker.services.cluster.nodes()}
         self._broker = broker
         return self

@@ -30,6 +30,7 @@ from kafkacore.errors import (
     UnknownTopicOrPartitionError,
 )
 from kafkacore.protocol.generated.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from kafkacore.protocol.generated.api_versions import ApiVersionsRequest
 from kafkacore.protocol.generated.describe_producers import DescribeProducersRequest
 from kafkacore.protocol.generated.list_partition_reassignments import ListPartitionReassignmentsRequest
 from kafkacore.testing import EmbeddedCluster
@@ -328,6 +329,27 @@ def test_mistakes_are_one_sentence(kafka_cluster: EmbeddedCluster) -> None:
     closed.close()
     with pytest.raises(IllegalStateError, match="not running"):
         closed.leader("t")
+
+
+def test_fault_affects_a_request_during_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = KafkaBroker.start
+    answers: list[object] = []
+
+    def start_and_ask(broker: KafkaBroker) -> None:
+        start(broker)
+        # A client that knows the port from an earlier start does not wait for the end of start().
+        with Line(broker.bootstrap_servers) as line:
+            try:
+                answers.append(line.ask(ApiVersionsRequest(), 0).error_code)
+            except AssertionError as error:
+                answers.append(error)
+
+    monkeypatch.setattr(KafkaBroker, "start", start_and_ask)
+    cluster = EmbeddedCluster(nodes=1)
+    cluster.faults.delay("ApiVersions", 1)
+    with cluster:
+        assert answers == [0]
+        assert cluster.faults.pending == 0
 
 
 def test_call_during_close_raises_illegal_state(tmp_path: Path) -> None:
