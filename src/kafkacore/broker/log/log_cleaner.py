@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from threading import Condition, Thread
+from threading import Condition, Lock, Thread
 from typing import NamedTuple
 
 from kafkacore.broker.log import checkpoints
@@ -138,12 +138,20 @@ class LogCleaner:
         self._condition = Condition()
         self._is_stopping = False
         self._thread: Thread | None = None
-        self._offsets: dict[TopicPartition, int] | None = None
+        #: The offset up to which each partition is compacted.
+        self._offsets: dict[TopicPartition, int] = {}
+        self._file_lock = Lock()
         self._throttled_until_ms = 0.0
         self._has_full_disk = False
         self.uncleanable: dict[TopicPartition, str] = {}
 
     # ---- Lifecycle ------------------------------------------------------------------------------------
+
+    def load(self) -> None:
+        """Read the file of offsets. Partitions that were deleted before the last stop do not count."""
+        logs = self._logs()
+        found = checkpoints.read_offsets(self._disk, self._path)
+        self._offsets = {one: offset for one, offset in found.items() if one in logs}
 
     def start(self) -> None:
         """Start the thread, if ``log.cleaner.enable`` is true."""
@@ -167,11 +175,26 @@ class LogCleaner:
             self._condition.notify()
 
     def forget(self, topic_partition: TopicPartition) -> None:
-        """Drop the state of a deleted partition. A new partition of the same name must start without it."""
+        """Drop the state of a deleted partition. A new partition of the same name must start without it.
+
+        Before there is such a partition, the caller must also call :meth:`checkpoint`.
+        """
         with self._condition:
             self.uncleanable.pop(topic_partition, None)
-            if self._offsets is not None:
-                self._offsets.pop(topic_partition, None)
+            self._offsets.pop(topic_partition, None)
+
+    def checkpoint(self) -> None:
+        """Write the file of offsets.
+
+        Raises
+        ------
+        OSError
+            The file cannot be written.
+        """
+        with self._file_lock:
+            with self._condition:
+                offsets = dict(self._offsets)
+            checkpoints.write_offsets(self._disk, self._path, offsets)
 
     def _run(self) -> None:
         while not self._is_stopping:
@@ -216,11 +239,6 @@ class LogCleaner:
             return None
         return self._clean(*chosen)
 
-    def _checkpoints(self) -> dict[TopicPartition, int]:
-        if self._offsets is None:
-            self._offsets = checkpoints.read_offsets(self._disk, self._path)
-        return self._offsets
-
     def _choose(self, now_ms: int) -> tuple[TopicPartition, LogToClean] | None:
         best: tuple[TopicPartition, LogToClean] | None = None
         for topic_partition, log in self._logs().items():
@@ -238,7 +256,7 @@ class LogCleaner:
 
         If the log does not contain this offset, return the log start offset.
         """
-        offset = self._checkpoints().get(topic_partition, log.log_start_offset)
+        offset = self._offsets.get(topic_partition, log.log_start_offset)
         return offset if log.log_start_offset <= offset <= log.log_end_offset else log.log_start_offset
 
     def _clean(self, topic_partition: TopicPartition, chosen: LogToClean) -> CleaningResult | None:
@@ -285,15 +303,11 @@ class LogCleaner:
         with self._condition:
             # During the compaction, the topic may have been deleted and created again. Get the logs with the
             # lock held: a topic that is still among them calls forget() only after this block.
-            logs = self._logs()
-            if logs.get(topic_partition) is not log:
+            if self._logs().get(topic_partition) is not log:
                 return
-            kept = {one: value for one, value in self._checkpoints().items() if one in logs}
-            self._offsets = {**kept, topic_partition: offset}
-            # Write a copy, because forget() may remove an entry meanwhile.
-            offsets = dict(self._offsets)
+            self._offsets[topic_partition] = offset
         try:
-            checkpoints.write_offsets(self._disk, self._path, offsets)
+            self.checkpoint()
         except OSError as error:
             # The next start compacts the log again from the last written offset.
             logger.warning("failed to write %s: %s", self._path.name, error)

@@ -206,6 +206,7 @@ class LogManager:
             write_topics(disk, data_dir, topics, ())
         if deleted:
             self._flusher.schedule(lambda: self._remove_folders(None, deleted))
+        self._cleaner.load()
         self.checkpoint()
         if not self._is_same_boot and not self._offline:
             # Write the boot id. The next start compares it to decide whether the indexes can be trusted.
@@ -401,6 +402,7 @@ class LogManager:
             if topic.name in self._names_in_checkpoints:
                 # Remove the deleted topic of the same name from the checkpoint files. Otherwise a start after
                 # a crash would apply the deleted topic's offsets to the new topic.
+                self._cleaner.checkpoint()
                 self.checkpoint()
         made: dict[TopicPartition, UnifiedLog | None] = {}
         try:

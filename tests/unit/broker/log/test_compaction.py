@@ -394,24 +394,48 @@ def test_deleted_topic_leaves_no_state_in_the_cleaner(report: Callable[..., None
         if TOPIC in manager.topics():
             manager.delete_topic(TOPIC)
         assert TP not in manager.uncleanable
-        assert TP not in manager._cleaner._checkpoints()
+        assert TP not in manager._cleaner._offsets
 
 
 def test_checkpoint_is_whole_while_another_topic_is_deleted() -> None:
     disk = SimulatedDisk()
-    manager, log = started(disk)
+    manager, _ = started(disk)
     cleaner, deleted = manager._cleaner, TopicPartition("deleted", 0)
 
     def prepare() -> tuple[Callable[[], object], Callable[[], object]]:
-        cleaner._offsets = {TP: 1, deleted: 2}
-        # The topic is deleted just after the cleaner has looked for it.
-        logs = {TP: log, deleted: log}
-        cleaner._logs = lambda: logs
-        return (lambda: cleaner._write_checkpoint(TP, log, 3)), (lambda: cleaner.forget(deleted))
+        cleaner._offsets = {TP: 3, deleted: 2}
+        return cleaner.checkpoint, (lambda: cleaner.forget(deleted))
 
     for outcome in at_each_step(write_offsets, prepare):
         assert outcome is None
         assert read_offsets(disk, manager.data_dir / "cleaner-offset-checkpoint")[TP] == 3
+
+
+@pytest.mark.kafka("LogCleanerManagerTest.testUpdateCheckpointsShouldRemovePartitionData")
+@pytest.mark.parametrize("is_anew_before_stop", [True, False])
+def test_checkpoint_of_a_topic_that_was_made_anew_does_not_count_after_a_restart(
+    is_anew_before_stop: bool,
+) -> None:
+    disk = SimulatedDisk()
+    manager, log = started(disk)
+    for number in range(20):
+        append(log, [(b"a", b"%d" % number)])
+    roll(log, manager)
+    compacted(manager)
+    manager.delete_topic(TOPIC)
+    manager.flush_dirty()
+    if is_anew_before_stop:
+        make_log(manager)
+    manager.close()
+    manager = open_manager(disk, **CONFIG)
+    log = manager.log(TP) if is_anew_before_stop else make_log(manager)
+    assert log is not None
+    for key in (b"a", b"b"):
+        for number in range(20):
+            append(log, [(key, b"%d" % number)])
+    roll(log, manager)
+    compacted(manager)
+    assert [(record.key, record.value) for record in kept(log)] == [(b"a", b"19"), (b"b", b"19")]
 
 
 @pytest.mark.kafka(
