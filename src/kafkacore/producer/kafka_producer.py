@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
@@ -154,6 +155,9 @@ class KafkaProducer:
             config["client_id"] = f"kafkacore-producer-{next(_client_numbers)}"
         parts = make_components(config, clock, new_thread)
         self._client, self._metadata, self._accumulator, self._thread, self._metrics = parts[:5]
+        #: The :meth:`close` that acquires this lock closes interceptors, serializers and metrics. The lock is
+        #: never released.
+        self._first_to_close = threading.Lock()
         self._transactions = parts.transactions
         self._topics, self._preparer = parts.topics, parts.preparer
         unclosed = _Unclosed(f"<{name} client_id={config['client_id']}>", parts.thread, parts.accumulator)
@@ -579,7 +583,6 @@ class KafkaProducer:
         thread = self._thread
         if thread is None or self._accumulator.is_forked:
             return
-        was_closing = thread.closing
         if thread.is_this_thread:
             thread.force_close()
         else:
@@ -591,14 +594,15 @@ class KafkaProducer:
             if thread.is_alive():
                 thread.force_close()
                 thread.join(FORCED_CLOSE_TIMEOUT_S)
-        if not was_closing:
-            if self._metrics is not None:
-                self._metrics.close()
-            self._preparer.close()
-            for serializer in (self.config["key_serializer"], self.config["value_serializer"]):
-                close_serializer = getattr(serializer, "close", None)
-                if callable(close_serializer):
-                    close_serializer()
+        if not self._first_to_close.acquire(blocking=False):
+            return
+        if self._metrics is not None:
+            self._metrics.close()
+        self._preparer.close()
+        for serializer in (self.config["key_serializer"], self.config["value_serializer"]):
+            close_serializer = getattr(serializer, "close", None)
+            if callable(close_serializer):
+                close_serializer()
 
     def partitions_for(self, topic: str) -> set[int]:
         """Return the partition numbers of a topic. If the topic is unknown, request its metadata first.

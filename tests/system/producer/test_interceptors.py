@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow
 import pytest
 from eventually import BUDGET_MS, BUDGET_S
+from interleaving import at_each_step
 
 from kafkacore import KafkaConsumer, KafkaProducer, ProducerInterceptor, ProducerRecord, TopicPartition
 from kafkacore.errors import KafkaConfigurationError, KafkaTimeoutError, MessageSizeTooLargeError
 from kafkacore.producer import RecordMetadata
+from kafkacore.producer.sender_thread import SenderThread
 from kafkacore.testing import EmbeddedBroker
 
 
@@ -276,3 +278,34 @@ def test_what_is_no_list_of_interceptors_is_refused(interceptors: Any) -> None:
 def test_without_interceptors_the_way_of_a_record_is_the_short_one(our_broker: EmbeddedBroker) -> None:
     with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, interceptors=[]) as producer:
         assert producer._preparer.is_plain
+
+
+def test_interceptor_is_closed_once_if_two_threads_close_the_producer() -> None:
+    made: list[Notes] = []
+
+    def prepare() -> tuple[Callable[[], object], Callable[[], object]]:
+        notes = Notes()
+        producer = KafkaProducer(bootstrap_servers="127.0.0.1:1", max_block_ms=0, interceptors=[notes])
+        made.append(notes)
+        return producer.close, producer.close
+
+    for outcome in at_each_step(KafkaProducer.close, prepare):
+        assert (outcome, made[-1].closed) == (None, 1)
+
+
+def test_interceptor_is_closed_by_the_close_after_an_interrupted_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    notes = Notes()
+    producer = KafkaProducer(bootstrap_servers="127.0.0.1:1", max_block_ms=0, interceptors=[notes])
+
+    def interrupted(thread: SenderThread, timeout: float | None = None) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SenderThread, "join", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            producer.close()
+    assert notes.closed == 0
+    producer.close()
+    assert notes.closed == 1
