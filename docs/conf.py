@@ -40,6 +40,7 @@ nitpick_ignore = [
     # Imported only for type checkers.
     ("py:class", "StructType"),
     ("py:class", "DataFrame"),
+    ("py:class", "KafkaBroker"),
     ("py:class", "pa.RecordBatch"),
     ("py:class", "pa.Schema"),
     ("py:class", "pa.Table"),
