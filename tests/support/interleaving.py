@@ -50,6 +50,8 @@ def _interrupted(
         return trace
 
     before = sys.gettrace()
+    # Python 3.12 reports bytecodes only if a frame wants them when the trace function is set.
+    sys._getframe().f_trace_opcodes = True
     sys.settrace(trace)
     try:
         outcome = call()

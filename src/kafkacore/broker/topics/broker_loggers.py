@@ -111,7 +111,7 @@ def check_node(resource: str, node_id: int) -> None:
 def _names() -> set[str]:
     return {
         name
-        for name, found in list(logging.root.manager.loggerDict.items())
+        for name, found in dict(logging.root.manager.loggerDict).items()
         if isinstance(found, logging.Logger) and (name == _OURS or name.startswith(f"{_OURS}."))
     }
 
