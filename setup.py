@@ -140,8 +140,9 @@ def extensions() -> list[Extension]:
     only = set(filter(None, os.environ.get("KAFKACORE_BUILD_ONLY", "").split(",")))
     found = []
     for pyx in sorted(SOURCE.rglob("*.pyx")):
-        package = pyx.relative_to(SOURCE / "kafkacore").parts[0]
-        if only and package not in only:
+        package = pyx.parent.relative_to(SOURCE / "kafkacore").parts[:1]
+        # All packages need the modules that are in no package.
+        if only and package and package[0] not in only:
             continue
         # A hand-written C file named "<module>_impl.c" is part of the module next to it.
         hand_written = pyx.with_name(pyx.stem.lstrip("_") + "_impl.c")
