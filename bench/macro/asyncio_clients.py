@@ -65,7 +65,10 @@ RECORDS = {
     "fastapi": {"kafkacore": 3_000, "aiokafka": 3_000, "confluent": 3_000},
     "iterate": {"kafkacore": 500_000, "aiokafka": 200_000, "confluent": 20_000},
 }
-SMALL_RECORDS = 1_000
+#: Records of each client before the measured ones.
+WARM_UP_RECORDS = 1_000
+#: Work → measured records, and records before them, with ``--small``. A step of most works is 1,000 records.
+SMALL_RECORDS = dict.fromkeys(RECORDS, 1_000) | dict.fromkeys(("each", "paced", "fastapi"), 50)
 LONGEST_S = 300.0
 
 
@@ -112,9 +115,9 @@ def measure(side: str, servers: str, work: str, rounds: int, is_small: bool) -> 
     """Run all clients in turn, and return the medians of their figures."""
     clients = list(RECORDS[work])
     found: dict[str, list[dict[str, Any]]] = {client: [] for client in clients}
-    counts = dict.fromkeys(clients, SMALL_RECORDS) if is_small else RECORDS[work]
+    counts = dict.fromkeys(clients, SMALL_RECORDS[work]) if is_small else RECORDS[work]
     topic = f"asyncio-{work}"
-    warm_up = SMALL_RECORDS
+    warm_up = SMALL_RECORDS[work] if is_small else WARM_UP_RECORDS
     prepare_topic(servers, topic, max(counts.values()) + warm_up if work == "iterate" else 0)
     for number in range(rounds):
         # Each round begins with another client.
