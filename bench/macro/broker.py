@@ -333,7 +333,7 @@ def main() -> int:
         measurement.keep(broker=figures)
 
     with both(sizes) as sides:
-        for side in sides:
+        for side in [] if arguments.small else sides:
             # Warm up the JIT compiler for the loops of the broker and the clients before anything is
             # measured.
             make_topic(side, "warm-up", 1)
