@@ -139,10 +139,12 @@ class ConsistentBuild(build_ext):
 def extensions() -> list[Extension]:
     only = set(filter(None, os.environ.get("KAFKACORE_BUILD_ONLY", "").split(",")))
     found = []
-    for pyx in sorted(SOURCE.rglob("*.pyx")):
-        package = pyx.parent.relative_to(SOURCE / "kafkacore").parts[:1]
+    if only & {path.name for path in (SOURCE / "kafkacore").iterdir()}:
         # All packages need the modules that are in no package.
-        if only and package and package[0] not in only:
+        only.add("kafkacore")
+    for pyx in sorted(SOURCE.rglob("*.pyx")):
+        place = pyx.relative_to(SOURCE).parts
+        if only and place[1 if len(place) > 2 else 0] not in only:
             continue
         # A hand-written C file named "<module>_impl.c" is part of the module next to it.
         hand_written = pyx.with_name(pyx.stem.lstrip("_") + "_impl.c")
