@@ -1,5 +1,3 @@
-class MonotonicClock:
-    """Base class of :class:`kafkacore.clock.Clock`."""
+from kafkacore.clock import Clock
 
-    def monotonic_ms(self) -> float:
-        """Return the monotonic time in milliseconds, for durations and deadlines."""
+def monotonic_ms(clock: Clock) -> float: ...

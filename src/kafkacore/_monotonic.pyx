@@ -1,14 +1,16 @@
 """The reading of the monotonic clock, compiled.
 
-Every request reads the clock several times. A compiled method takes a third of the time of one in Python.
+Every request reads the clock several times. The compiled method takes half the time of one in Python.
 """
 
+cimport cython
 from cpython.time cimport monotonic
 
 
-cdef class MonotonicClock:
-    """Base class of :class:`kafkacore.clock.Clock`."""
+@cython.binding(True)
+def monotonic_ms(clock):
+    """Return the monotonic time in milliseconds, for durations and deadlines.
 
-    def monotonic_ms(self):
-        """Return the monotonic time in milliseconds, for durations and deadlines."""
-        return monotonic() * 1000.0
+    This is a method of :class:`kafkacore.clock.Clock`.
+    """
+    return monotonic() * 1000.0

@@ -12,19 +12,21 @@ import time
 from collections.abc import Callable
 from threading import Condition
 
-from kafkacore._monotonic import MonotonicClock
+from kafkacore._monotonic import monotonic_ms
 
 #: Longest uninterrupted part of a wait. If a signal arrives just before a wait begins, it does not interrupt
 #: the wait, and its Python handler runs only afterwards. Long waits are therefore split into parts.
 SIGNAL_SLICE_S = 0.5
 
 
-class Clock(MonotonicClock):
+class Clock:
     """The clock of the machine. Times are in milliseconds."""
 
     def __init__(self, seed: int | None = None) -> None:
         #: Source of jitter and of other random choices. Tests set its seed.
         self.random = random.Random(seed)  # noqa: S311 - jitter, not a secret
+
+    monotonic_ms = monotonic_ms
 
     def wall_ms(self) -> int:
         """Return the milliseconds since the epoch, for timestamps of records. Do not use it for durations."""
