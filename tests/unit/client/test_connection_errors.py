@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Callable
-from types import FrameType
-from typing import Any
 
 import pytest
+from interleaving import at_each_step
 
 from kafkacore.client.connection_errors import MAX_EARLY_CLOSES, MAX_REASONS, ConnectionErrors, reason_of
 from kafkacore.errors import InvalidReceiveError
@@ -35,23 +33,18 @@ def test_reason_is_said_once_and_anew_when_it_changes(caplog: pytest.LogCaptureF
 
 
 def test_summary_is_whole_while_a_reason_is_added() -> None:
-    errors = ConnectionErrors()
-    seen = []
+    seen: list[str] = []
 
-    # Another thread may read the summary between any two lines.
-    def at_each_line(frame: FrameType, event: str, _: object) -> Callable[..., Any] | None:
-        if frame.f_code is not ConnectionErrors.failed.__code__:
-            return None
-        seen.append(errors.summary())
-        return at_each_line
+    def prepare() -> tuple[Callable[[], None], Callable[[], None]]:
+        errors = ConnectionErrors()
 
-    before = sys.gettrace()
-    sys.settrace(at_each_line)
-    try:
-        for reason in ("refused", "silent", "refused", "refused"):
-            errors.failed("b:1", reason)
-    finally:
-        sys.settrace(before)
+        def fail() -> None:
+            for reason in ("refused", "silent", "refused", "refused"):
+                errors.failed("b:1", reason)
+
+        return fail, lambda: seen.append(errors.summary())
+
+    assert set(at_each_step(ConnectionErrors.failed, prepare)) == {None}
     assert set(seen) == {"", "b:1: refused", "b:1: silent"}
 
 
