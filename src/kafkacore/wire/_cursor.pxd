@@ -9,7 +9,9 @@ cdef class Cursor:
     cdef const uint8_t *start
     cdef const uint8_t *pos
     cdef const uint8_t *end
-    # The whole buffer, from which returned views are sliced. `origin` is the start of the buffer.
+    # The buffer, and a memoryview of it, which the first returned view creates. `origin` is the start of the
+    # buffer.
+    cdef object buffer
     cdef object memory
     cdef const uint8_t *origin
     cdef Py_buffer view

@@ -50,10 +50,7 @@ cdef class Cursor:
         stop = self.view.len if end is None else <Py_ssize_t> end
         if start < 0 or stop < start or stop > self.view.len:
             raise ValueError(f"range {start}:{stop} is outside a buffer of {self.view.len} bytes")
-        memory = memoryview(buffer)
-        if memory.ndim != 1 or memory.itemsize != 1 or memory.format != "B":
-            memory = memory.cast("B")
-        self.memory = memory.toreadonly()
+        self.buffer = buffer
         self.origin = <const uint8_t *> self.view.buf
         self.start = self.origin + start
         self.pos = self.start
@@ -171,6 +168,11 @@ cdef class Cursor:
         self.need(size)
         cdef Py_ssize_t at = self.pos - self.origin
         self.pos += size
+        if self.memory is None:
+            memory = memoryview(self.buffer)
+            if memory.ndim != 1 or memory.itemsize != 1 or memory.format != "B":
+                memory = memory.cast("B")
+            self.memory = memory.toreadonly()
         return self.memory[at:at + size]
 
     cpdef str read_string(self, Py_ssize_t size):
