@@ -291,15 +291,9 @@ cdef class Selector:
         IllegalStateError
             If the connection does not exist, or its previous frame is not yet completely written.
         """
-        cdef KafkaChannel channel = self.channels.get(send.destination_id)
-        self.channels.check_usable()
-        if channel is None:
-            # The connection was closed, but its owner may not have processed ``disconnected`` yet.
-            if send.destination_id in self.failed or send.destination_id in self.disconnected:
-                return
-            raise IllegalStateError(f"no connection {send.destination_id}: call connect() first")
-        channel.set_send(send)
-        self.unwritten.append(channel)
+        cdef KafkaChannel channel = self.taken_by(send)
+        if channel is not None:
+            self.unwritten.append(channel)
 
     def send_now(self, NetworkSend send not None):
         """Send a frame like :meth:`send`, but try to write it immediately.
@@ -310,20 +304,35 @@ cdef class Selector:
             Whether the frame was completely written. If so, no poll reports it in ``completed_sends``. If
             not, later polls write the remaining bytes.
         """
-        cdef KafkaChannel channel
-        self.send(send)
-        channel = self.channels.get(send.destination_id)
-        if channel is None or not channel.is_ready:
+        cdef KafkaChannel channel = self.taken_by(send)
+        cdef bint is_written = False
+        if channel is None:
             return False
-        # This counts as activity, without a look at the clock.
-        channel.has_written_in_wait = True
-        if channel.write() != 1:
-            return False
-        channel.pending_send = None
-        stamp(Stage.REQUEST_WRITTEN, send.first_bytes())
-        send.release()
-        self.unwritten.pop()
-        return True
+        try:
+            if channel.is_ready:
+                # This counts as activity, without a look at the clock.
+                channel.has_written_in_wait = True
+                is_written = channel.write() == 1
+        finally:
+            # A Ctrl-C may have interrupted the encryption of the frame.
+            if not is_written:
+                self.unwritten.append(channel)
+        if is_written:
+            channel.pending_send = None
+            stamp(Stage.REQUEST_WRITTEN, send.first_bytes())
+            send.release()
+        return is_written
+
+    cdef KafkaChannel taken_by(self, NetworkSend send):
+        """Assign a frame to its channel. Return ``None`` if the channel has been closed."""
+        cdef KafkaChannel channel = self.channels.get(send.destination_id)
+        self.channels.check_usable()
+        if channel is not None:
+            channel.set_send(send)
+        # The owner of a closed connection may not have processed ``disconnected`` yet.
+        elif send.destination_id not in self.failed and send.destination_id not in self.disconnected:
+            raise IllegalStateError(f"no connection {send.destination_id}: call connect() first")
+        return channel
 
     def flush(self):
         """Try to write the queued frames, without waiting for events. The next poll reports the results."""
@@ -391,8 +400,9 @@ cdef class Selector:
             # A channel may have completed a reauthentication, for which its frame had to wait.
             self.write_unwritten()
             self.serve_events(end_ms - monotonic_ms(), return_on_completed_sends)
-        self.disconnected.update(self.failed)
-        self.failed.clear()
+        if self.failed:
+            self.disconnected.update(self.failed)
+            self.failed.clear()
         if self.disconnected and self.connected:
             self.connected = [each for each in self.connected if each not in self.disconnected]
         if self.interrupt is not None:
@@ -452,10 +462,11 @@ cdef class Selector:
         stamp(Stage.WAIT_ENDED, count)
         now_ms = self.clock.monotonic_ms()
         self.waited_ms = self.poller.waited_ms
-        for connection_id in self.immediately_connected:
-            if connection_id in self.channels.by_id:
-                self.on_connected(self.channels.get(connection_id))
-        self.immediately_connected.clear()
+        if self.immediately_connected:
+            for connection_id in self.immediately_connected:
+                if connection_id in self.channels.by_id:
+                    self.on_connected(self.channels.get(connection_id))
+            self.immediately_connected.clear()
         for at in range(count):
             self.serve(self.poller.events[at].fd, self.poller.events[at].ready, now_ms)
         if self.buffered:
