@@ -298,6 +298,8 @@ of(
     subscribed_topic_regex=None, server_assignor=None, topic_partitions=None, client_id="c",
     client_host="/h", version=1,
 )  # fmt: skip
+LOG = SimpleNamespace(epochs=Anything(), leader_epoch=0)
+of("broker.coordinator._coordinator_partition.CoordinatorPartition", TP, LOG, Anything())
 TIMER = of("broker.purgatory._timer.Timer")
 SESSIONS = of("broker.group.consumer._sessions.Sessions", TIMER, CLOCK)
 of(

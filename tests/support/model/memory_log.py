@@ -57,6 +57,14 @@ class Found(NamedTuple):
     leader_epoch: int
 
 
+class MemoryEpochs(list[tuple[int, int]]):
+    """Leader epochs and their start offsets."""
+
+    @property
+    def latest(self) -> int:
+        return self[-1][0]
+
+
 class MemoryLog:
     """One partition. ``failure`` is the reason why it is offline."""
 
@@ -71,8 +79,7 @@ class MemoryLog:
         #: Last epoch of each transactional producer, and the producers with an open transaction.
         self.producer_epochs: dict[int, int] = {}
         self.open_transactions: set[int] = set()
-        #: Leader epochs and their start offsets.
-        self.epochs = [(0, 0)]
+        self.epochs = MemoryEpochs([(0, 0)])
         self.sync_at_once = True
         self.is_closed = False
         #: Error of all appends, for example because the disk is full.
@@ -101,7 +108,7 @@ class MemoryLog:
 
     @property
     def leader_epoch(self) -> int:
-        return self.epochs[-1][0]
+        return self.epochs.latest
 
     def begin_epoch(self, epoch: int) -> None:
         self.epochs.append((epoch, self.log_end_offset))

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Generic
 
-from kafkacore.broker.coordinator._safe_now import is_safe_now
+from kafkacore.broker.coordinator._coordinator_partition import CoordinatorPartition, is_safe_now
 from kafkacore.broker.coordinator.interfaces import (
     NO_PRODUCER_ID,
     CoordinatorRecord,
@@ -74,21 +74,6 @@ _CLIENT_ERRORS = {
 }
 
 
-class _Partition:
-    """A partition of the topic that this broker coordinates, in one leader epoch."""
-
-    def __init__(self, topic_partition: TopicPartition, log: UnifiedLog, pending: PendingAppends) -> None:
-        self.topic_partition = topic_partition
-        self.log = log
-        self.leader_epoch = log.leader_epoch
-        self.pending = pending
-        self.is_loading = True
-        #: Whether the partition's log cannot be read or written until the broker restarts.
-        self.has_failed = False
-        #: Whether this broker has stopped coordinating the partition.
-        self.is_gone = False
-
-
 class CoordinatorLog(Generic[LoadedT]):
     """The log of one coordinator. The hash of a key, such as a group id, determines its partition.
 
@@ -138,7 +123,7 @@ class CoordinatorLog(Generic[LoadedT]):
         #: Returns whether :meth:`check` would pass for a key and a node, and :meth:`when_safe` would call its
         #: function at once. ``False`` may also mean that only :meth:`check` can find out.
         self.is_safe_now: Callable[[str, int], bool] = partial(is_safe_now, self)
-        self._partitions: list[_Partition | None] = []
+        self._partitions: list[CoordinatorPartition | None] = []
         #: For tests: the exception that :meth:`check` raises.
         self.refusal: Exception | None = None
         #: Function that is called with the number of a partition after the partition has been loaded.
@@ -215,7 +200,7 @@ class CoordinatorLog(Generic[LoadedT]):
             raise NotCoordinatorError(f"node {node_id} is not the leader of {partition_name(place)}")
         self._check_active(number)
 
-    def _check_active(self, number: int) -> _Partition:
+    def _check_active(self, number: int) -> CoordinatorPartition:
         partition = self._current(number)
         if partition is not None and not partition.has_failed and not partition.is_loading:
             return partition
@@ -234,7 +219,7 @@ class CoordinatorLog(Generic[LoadedT]):
         if topic_partition.topic == self.topic.name and topic_partition.partition < len(self._partitions):
             self._current(topic_partition.partition)
 
-    def _current(self, number: int) -> _Partition | None:
+    def _current(self, number: int) -> CoordinatorPartition | None:
         """Return a partition, reloaded if its leader has changed, or unloaded if its log has failed."""
         partition = self._partitions[number]
         if partition is not None and not partition.has_failed:
@@ -246,7 +231,7 @@ class CoordinatorLog(Generic[LoadedT]):
                 partition = self._partitions[number]
         return partition
 
-    def _active(self, number: int) -> _Partition:
+    def _active(self, number: int) -> CoordinatorPartition:
         partition = self._partitions[number]
         assert partition is not None, "check() has passed"
         assert not partition.is_loading, "check() has passed"
@@ -263,7 +248,7 @@ class CoordinatorLog(Generic[LoadedT]):
             logger.error("%s: its coordinator is not available: %s", partition_name(place), error)
             return
         pending = PendingAppends(place, log, self._replica_manager.produce_purgatory, self._clock)
-        partition = self._partitions[number] = _Partition(place, log, pending)
+        partition = self._partitions[number] = CoordinatorPartition(place, log, pending)
         replay = self._state.new_replay(place)
         if log.log_start_offset == log.log_end_offset:
             for _ in self._state.apply_loaded(number, replay.finish()):
@@ -277,7 +262,11 @@ class CoordinatorLog(Generic[LoadedT]):
         self._loader.load(LoadJob(place, log, replay, lambda: partition.is_gone, on_loaded))
 
     def _apply_loaded(
-        self, number: int, partition: _Partition, outcome: LoadedT | KafkaError, replay: Replay[LoadedT]
+        self,
+        number: int,
+        partition: CoordinatorPartition,
+        outcome: LoadedT | KafkaError,
+        replay: Replay[LoadedT],
     ) -> None:
         """Apply the state that the loader has read. This runs on the network thread."""
         if partition.is_gone:
@@ -288,7 +277,7 @@ class CoordinatorLog(Generic[LoadedT]):
         self._continue_load(number, partition, self._state.apply_loaded(number, outcome), replay.record_count)
 
     def _continue_load(
-        self, number: int, partition: _Partition, steps: Iterator[None], record_count: int
+        self, number: int, partition: CoordinatorPartition, steps: Iterator[None], record_count: int
     ) -> None:
         if partition.is_gone:
             return

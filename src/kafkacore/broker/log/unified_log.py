@@ -173,7 +173,8 @@ class UnifiedLog:
         # Whether a segment may have aborted transactions. The value stays true after such segments are
         # removed.
         self._has_aborted = loaded.has_aborted
-        self._epochs = loaded.epochs
+        #: Leader epochs of the batches.
+        self.epochs = loaded.epochs
         self.log_start_offset = loaded.log_start_offset
         # Segments that sync_recovered() must sync before the first read.
         self._recovered = loaded.recovered
@@ -307,7 +308,7 @@ class UnifiedLog:
                     if local.should_roll(batch, max_timestamp, now_ms):
                         self._roll(now_ms)
                     info = local.append(
-                        batch, self._epochs.latest, is_append_time, max_timestamp, self.log_start_offset
+                        batch, self.epochs.latest, is_append_time, max_timestamp, self.log_start_offset
                     )
                 except OSError as error:
                     raise self._append_failed(error) from error
@@ -398,7 +399,7 @@ class UnifiedLog:
                 aborted = None if commit else transactions.aborted_by(producer_id, local.log_end_offset)
                 with self._indexed(aborted):
                     info = local.append(
-                        batch, self._epochs.latest, is_append_time, now_ms, self.log_start_offset
+                        batch, self.epochs.latest, is_append_time, now_ms, self.log_start_offset
                     )
             except OSError as error:
                 raise self._append_failed(error) from error
@@ -461,7 +462,7 @@ class UnifiedLog:
         # Write the epochs and the producer snapshot before the new segment, so that the next start of the
         # broker need not read older segments for them.
         self._local.segments[-1].become_inactive()
-        self._epochs.sync()
+        self.epochs.sync()
         self._producers.take_snapshot()
         self._local.roll(LogSegment(self._files, self.folder, self.log_end_offset, self.config, now_ms))
         self._is_folder_dirty = True
@@ -652,7 +653,7 @@ class UnifiedLog:
                 for segment in segments:
                     segment.flush(indexes=segment is not self._local.segments[-1])
                 if self._is_folder_dirty:
-                    self._epochs.sync()
+                    self.epochs.sync()
                     self._disk.fsync_dir(self.folder)
                     self._is_folder_dirty = False
             except OSError:
@@ -696,7 +697,7 @@ class UnifiedLog:
                 end_metadata = local.log_end_metadata
                 # A log that has never had a record needs no sync. If its files are lost, the next start
                 # creates them again.
-                is_needed = local.log_end_offset > 0 or self._epochs.is_dirty
+                is_needed = local.log_end_offset > 0 or self.epochs.is_dirty
                 is_folder_dirty = self._is_folder_dirty and is_needed
                 self._is_folder_dirty &= not is_folder_dirty
                 needs_sync = target > self.recovery_point
@@ -705,7 +706,7 @@ class UnifiedLog:
                     for segment in segments:
                         segment.flush(indexes=segment is not active)
                 if is_folder_dirty:
-                    self._epochs.sync()
+                    self.epochs.sync()
                     self._disk.fsync_dir(self.folder)
             except OSError as error:
                 with self._lock:
@@ -952,7 +953,7 @@ class UnifiedLog:
     @property
     def leader_epoch(self) -> int:
         """Leader epoch that is written into new batches."""
-        return self._epochs.latest
+        return self.epochs.latest
 
     def begin_epoch(self, epoch: int) -> None:
         """Start leader epoch ``epoch``. All later batches are appended in this epoch.
@@ -968,23 +969,23 @@ class UnifiedLog:
         """
         with self._lock:
             self._check_usable()
-            if epoch < self._epochs.latest:
+            if epoch < self.epochs.latest:
                 raise ValueError(
-                    f"{self.name}: leader epoch {epoch} is older than the current epoch {self._epochs.latest}"
+                    f"{self.name}: leader epoch {epoch} is older than the current epoch {self.epochs.latest}"
                 )
-            self._epochs.assign(epoch, self.log_end_offset)
+            self.epochs.assign(epoch, self.log_end_offset)
             self._write_epochs()
         self._work.mark_dirty(self)
 
     def _write_epochs(self) -> None:
         try:
-            self._epochs.write()
+            self.epochs.write()
         except OSError as error:
             raise self._fail("write of leader epochs", error) from error
-        self._is_folder_dirty |= self._epochs.is_dirty
+        self._is_folder_dirty |= self.epochs.is_dirty
 
     def _truncate_epochs_from_start(self) -> None:
-        self._epochs.truncate_from_start(self.log_start_offset)
+        self.epochs.truncate_from_start(self.log_start_offset)
         self._write_epochs()
 
     def _write_identity(self) -> None:
@@ -994,7 +995,7 @@ class UnifiedLog:
         """
         self._has_identity = True
         checkpoints.write_topic_id(self._disk, self.folder, self.topic_id)
-        self._epochs.write()
+        self.epochs.write()
 
     def end_offset_for_epoch(self, epoch: int) -> EpochEndOffset:
         """Return the end offset of ``epoch``, or of the latest epoch before it.
@@ -1002,12 +1003,12 @@ class UnifiedLog:
         A client compares this offset with the position of its consumer to detect truncation (KIP-320).
         """
         with self._lock:
-            return self._epochs.end_offset(epoch, self.log_end_offset)
+            return self.epochs.end_offset(epoch, self.log_end_offset)
 
     def epoch_at(self, offset: int) -> int:
         """Return the leader epoch of the record at ``offset``, or -1 if it is not known."""
         with self._lock:
-            return self._epochs.epoch_at(offset)
+            return self.epochs.epoch_at(offset)
 
     # ---- Errors ---------------------------------------------------------------------------------------
 

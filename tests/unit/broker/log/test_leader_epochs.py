@@ -222,12 +222,12 @@ def test_epochs_are_those_of_the_model_whatever_is_done(steps: list[tuple[str, i
             model.begin_epoch(model.leader_epoch + number)
             cache.assign(model.leader_epoch, model.log_end_offset)
             # An epoch without records is dropped.
-            model.epochs = [entry for entry in model.epochs[:-1] if entry[1] < model.log_end_offset]
+            model.epochs[:] = [entry for entry in model.epochs[:-1] if entry[1] < model.log_end_offset]
             model.epochs.append((cache.latest, model.log_end_offset))
         elif what == "delete":
             start = min(start + number, model.log_end_offset)
             below = [epoch for epoch, begin in model.epochs if begin <= start]
-            model.epochs = [entry for entry in model.epochs if entry[1] > start]
+            model.epochs[:] = [entry for entry in model.epochs if entry[1] > start]
             model.epochs[:0] = [(below[-1], start)]
             cache.truncate_from_start(start)
     assert cache.entries() == model.epochs
