@@ -48,7 +48,7 @@ def handle(request: Request[JoinGroupRequest], services: GroupServices) -> JoinG
         member_id=message.member_id,
         group_instance_id=message.group_instance_id,
         client_id=request.client_id or "",
-        client_host=f"/{request.context.host}",
+        client_host=request.context.client_host,
         session_timeout_ms=message.session_timeout_ms,
         rebalance_timeout_ms=message.rebalance_timeout_ms if has_own_timeout else message.session_timeout_ms,
         protocol_type=message.protocol_type,

@@ -5,6 +5,7 @@ from libc.stdint cimport int32_t
 cdef class RequestContext:
     cdef readonly str connection_id
     cdef readonly str host
+    cdef readonly str client_host
     cdef readonly str listener_name
     cdef readonly str security_protocol
     cdef readonly int node_id

@@ -21,6 +21,7 @@ class RequestContext:
     connection_id: str
     node_id: int
     host: str
+    client_host: str
     listener_name: str
     security_protocol: str
     principal: KafkaPrincipal

@@ -40,6 +40,8 @@ cdef class RequestContext:
 
     Attributes
     ----------
+    client_host:
+        Address of the client with a leading slash, as in Kafka.
     principal:
         Principal of the client; :data:`ANONYMOUS` if its listener does not authenticate clients. It is set
         before the first request.
@@ -52,6 +54,7 @@ cdef class RequestContext:
         self.connection_id = connection_id
         self.node_id = node_id
         self.host = host
+        self.client_host = "/" + host
         self.listener_name = listener_name
         self.security_protocol = security_protocol
         self.principal = principal

@@ -21,6 +21,14 @@ cdef class MemberTask(TimerTask):
 
 
 @cython.final
+cdef class MemberSession:
+    """The deadlines of a member, and its last heartbeat that changed nothing."""
+
+    def __cinit__(self):
+        self.tasks = {}
+
+
+@cython.final
 cdef class Sessions:
     """The deadlines of all members. Only the network thread may use it.
 
@@ -40,28 +48,31 @@ cdef class Sessions:
     def __init__(self, Timer timer not None, clock):
         self.timer = timer
         self.clock = clock
-        self.tasks = {}
+        self.members = {}
         self.on_missed = None
 
     def begin(self, str group_id not None, str member_id not None, kind, double delay_ms):
         """Start a deadline, or restart it if it is running."""
-        self.begin_at(group_id, member_id, kind, self.clock.monotonic_ms() + delay_ms)
-
-    cdef int begin_at(self, str group_id, str member_id, kind, double deadline_ms) except -1:
         cdef TimerTask task = self.task_of(group_id, member_id, kind)
         cdef MemberTask new
-        cdef dict members
+        cdef MemberSession session
         if task is None:
             task = new = MemberTask.__new__(MemberTask)
             new.sessions, new.group_id, new.member_id, new.kind = self, group_id, member_id, kind
-            members = self.tasks.setdefault(group_id, {})
-            members.setdefault(member_id, {})[kind] = task
-        return self.timer.add_task(deadline_ms, task)
+            session = self.of(group_id, member_id)
+            if session is None:
+                session = MemberSession()
+                (<dict> self.members.setdefault(group_id, {}))[member_id] = session
+            session.tasks[kind] = task
+        self.timer.add_task(<double> self.clock.monotonic_ms() + delay_ms, task)
+
+    cdef MemberSession of(self, str group_id, str member_id):
+        cdef dict members = self.members.get(group_id)
+        return None if members is None else members.get(member_id)
 
     cdef TimerTask task_of(self, str group_id, str member_id, kind):
-        cdef dict members = self.tasks.get(group_id)
-        cdef dict tasks = None if members is None else members.get(member_id)
-        return None if tasks is None else tasks.get(kind)
+        cdef MemberSession session = self.of(group_id, member_id)
+        return None if session is None else session.tasks.get(kind)
 
     def begin_if_absent(self, str group_id not None, str member_id not None, kind, double delay_ms):
         """Start a deadline unless it is running."""
@@ -77,13 +88,17 @@ cdef class Sessions:
 
     def end_member(self, str group_id not None, str member_id not None):
         """End all deadlines of a member."""
-        cdef dict members = self.tasks.get(group_id, {})
-        for task in members.pop(member_id, {}).values():
+        cdef MemberSession session = self.of(group_id, member_id)
+        if session is None:
+            return
+        for task in session.tasks.values():
             task.cancel()
+        members = self.members[group_id]
+        del members[member_id]
         if not members:
-            self.tasks.pop(group_id, None)
+            del self.members[group_id]
 
     def end_group(self, str group_id not None):
         """End all deadlines of the members of a group."""
-        for member_id in list(self.tasks.get(group_id, ())):
+        for member_id in list(self.members.get(group_id, ())):
             self.end_member(group_id, member_id)

@@ -7,7 +7,7 @@ code only makes fewer calls.
 cimport cython
 
 from kafkacore.broker.group.consumer._heartbeat cimport ConsumerHeartbeat, SteadyAnswer
-from kafkacore.broker.group.consumer._sessions cimport Sessions
+from kafkacore.broker.group.consumer._sessions cimport MemberSession, Sessions
 
 from kafkacore.broker.config import group_limits
 from kafkacore.broker.group.consumer.consumer_group import ConsumerGroup
@@ -77,6 +77,31 @@ cdef class SteadyHeartbeats:
             return member
         return None
 
+    cdef bint repeats(self, MemberSession session, ConsumerHeartbeat heartbeat) except -1:
+        """Return whether the last heartbeat was the same, and nothing has changed in the group since then."""
+        group = self.registry.get(heartbeat.group_id)
+        return (
+            group is not None
+            and group is session.group
+            and session.member_epoch == heartbeat.member_epoch
+            and session.client_id == heartbeat.client_id
+            and session.client_host == heartbeat.client_host
+            and session.group_version == <long long> group.version
+            and <int> group.topics_version == <int> self.topics.version
+            and heartbeat.is_plain_now()
+        )
+
+    cdef bint is_steady(self, MemberSession session, ConsumerHeartbeat heartbeat) except -1:
+        """Return whether a heartbeat changes nothing, and store it if so."""
+        session.session = session.tasks.get(SESSION)
+        if session.session is None or self.member_of(heartbeat) is None:
+            return False
+        session.group = group = self.registry.get(heartbeat.group_id)
+        session.group_version = group.version
+        session.member_epoch = heartbeat.member_epoch
+        session.client_id, session.client_host = heartbeat.client_id, heartbeat.client_host
+        return True
+
     def answer(self, ConsumerHeartbeat heartbeat not None, int node_id, double now_ms):
         """Answer a heartbeat that changes nothing, if it can be answered at once.
 
@@ -96,26 +121,22 @@ cdef class SteadyHeartbeats:
         """
         cdef SteadyAnswer answer
         cdef str group_id = heartbeat.group_id
-        # Errors are left to the general code. A name of spaces is invalid.
+        # Errors are left to the general code. A member that exists has valid ids.
+        cdef MemberSession session = self.sessions.of(group_id, heartbeat.member_id)
         if (
-            not group_id or group_id[0].isspace()
-            or not heartbeat.member_id or heartbeat.member_id[0].isspace()
+            session is None
             or heartbeat.instance_id is not None
             or <int> self.features.group_version < MIN_GROUP_VERSION
             or not self.log.is_safe_now(group_id, node_id)
+            or not (self.repeats(session, heartbeat) or self.is_steady(session, heartbeat))
         ):
-            return None
-        member = self.member_of(heartbeat)
-        if member is None:
             return None
         times = self.limits.by_group.get(group_id)
         if times is None:
             times = self.limits.default
-        self.sessions.begin_at(
-            group_id, heartbeat.member_id, SESSION, now_ms + <int> times.session_timeout_ms
-        )
+        self.sessions.timer.add_task(now_ms + <int> times.session_timeout_ms, session.session)
         answer = SteadyAnswer.__new__(SteadyAnswer)
-        answer.member_id = member.member_id
+        answer.member_id = heartbeat.member_id
         answer.member_epoch = heartbeat.member_epoch
         answer.heartbeat_interval_ms = times.heartbeat_interval_ms
         return answer

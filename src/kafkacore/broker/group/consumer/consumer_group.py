@@ -91,6 +91,8 @@ class ConsumerGroup:
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
+        #: Number of changes by records.
+        self.version = 0
         #: Epoch of the subscriptions. It rises when a new target assignment is needed.
         self.epoch = FIRST_EPOCH
         #: Hash of the subscribed topics at the last change of the group epoch.
@@ -355,15 +357,18 @@ class ConsumerGroup:
 
     def apply_epoch(self, epoch: int, metadata_hash: int) -> None:
         """Apply the group's own record."""
+        self.version += 1
         self.epoch, self.metadata_hash = epoch, metadata_hash
 
     def apply_target_epoch(self, epoch: int, timestamp_ms: int) -> None:
         """Apply the record that completes a new target assignment."""
+        self.version += 1
         self.assignment_epoch, self.assignment_timestamp_ms = epoch, timestamp_ms
         self._behind = sum(not member.is_reconciled_to(epoch) for member in self)
 
     def apply_target(self, member_id: str, assignment: Assignment | None) -> None:
         """Apply the target assignment of a member; ``None`` removes it."""
+        self.version += 1
         if assignment is None:
             self.target.pop(member_id, None)
         else:
@@ -371,6 +376,7 @@ class ConsumerGroup:
 
     def apply_resolved(self, regex: str, resolved: ResolvedRegularExpression | None) -> None:
         """Apply the topics that match a regular expression; ``None`` removes them."""
+        self.version += 1
         if resolved is None:
             self.resolved.pop(regex, None)
             self.regex_checks.pop(regex, None)
@@ -379,6 +385,7 @@ class ConsumerGroup:
 
     def apply_member(self, member: ConsumerGroupMember) -> None:
         """Add a member or replace the member with the same id."""
+        self.version += 1
         before = self._members.get(member.member_id)
         if before is not None:
             self._discount(before)
@@ -387,6 +394,7 @@ class ConsumerGroup:
 
     def apply_removal(self, member_id: str) -> None:
         """Remove a member, if it exists."""
+        self.version += 1
         member = self._members.pop(member_id, None)
         if member is not None:
             self._discount(member)

@@ -11,6 +11,7 @@ import pytest
 from model.group_harness import GROUP, NODE, REBALANCE_MS, GroupHarness
 
 from kafkacore.broker.group.consumer._heartbeat import ConsumerHeartbeat, SteadyAnswer, encode_heartbeat
+from kafkacore.broker.group.consumer.consumer_member import LEAVE_EPOCH
 from kafkacore.errors import CoordinatorLoadInProgressError
 from kafkacore.protocol import encode_response
 from kafkacore.protocol.generated.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
@@ -33,11 +34,14 @@ FIELDS = {
 }
 
 
-@pytest.fixture
-def harness() -> GroupHarness:
+@pytest.fixture(params=[False, True], ids=["first heartbeat", "repeated heartbeat"])
+def harness(request: pytest.FixtureRequest) -> GroupHarness:
+    """Create a group with the member "a", which may have sent a heartbeat that changed nothing."""
     harness = GroupHarness()
     harness.topics.put("t", 4)
     harness.consumer_join("a")
+    if request.param:
+        assert answer(harness) is not None
     return harness
 
 
@@ -123,3 +127,19 @@ def test_changed_topics_are_left_to_the_general_code(harness: GroupHarness) -> N
 def test_a_member_that_must_give_up_partitions_is_left_to_the_general_code(harness: GroupHarness) -> None:
     harness.consumer_join("b")
     assert answer(harness) is None
+
+
+def test_a_member_of_a_group_that_was_unloaded_is_left_to_the_general_code(harness: GroupHarness) -> None:
+    harness.registry.remove(GROUP)
+    assert answer(harness) is None
+
+
+def test_a_member_is_steady_again_after_a_change(harness: GroupHarness) -> None:
+    harness.consumer_join("b")
+    harness.consumer_heartbeat("b", LEAVE_EPOCH)
+    # The target assignment is computed at most once per second.
+    harness.pass_ms(1000)
+    epoch = harness.consumer_heartbeat("a", 2).got.epoch
+    for _ in range(2):
+        assert answer(harness, member_epoch=2) is None
+        assert answer(harness, member_epoch=epoch) is not None
