@@ -321,7 +321,10 @@ REQUEST = of(
 )
 of("broker.server._kafka_apis.ServedApi", consumer_group_heartbeat.HANDLER, STATS)
 of("broker.server._kafka_apis.KafkaApis", SimpleNamespace(clock=CLOCK))
-PUMP = of("broker.server._request_pump.RequestPump", {}, Anything(), Anything(), Anything())
+REPLICAS = SimpleNamespace(events=([], []))
+PUMP = of(
+    "broker.server._request_pump.RequestPump", {}, Anything(), Anything(), REPLICAS, TIMER, CLOCK, Anything()
+)
 of("broker.server._request_pump.Connection", CONTEXT, PUMP)
 MAP = of("broker.log._offset_map.OffsetMap", 2400, 0.5, 7)
 of("broker.log._batch_filter.BatchFilter", MAP, base_offset=0, end_offset=5, last_offsets={}, now_ms=5,

@@ -80,6 +80,9 @@ class ReplicaManager:
         self._keys: dict[Hashable, None] = {}
         self._watchers: dict[TopicPartition, dict[PartitionWatcher, None]] = {}
         self._tasks: deque[Callable[[], None]] = deque()
+        #: The changed partitions and the tasks that :meth:`complete_delayed` takes. The network thread must
+        #: not wait before it has taken them.
+        self.events: tuple[deque[TopicPartition], deque[Callable[[], None]]] = (self._changed, self._tasks)
 
     # ---- Events ---------------------------------------------------------------------------------------
 
@@ -115,7 +118,7 @@ class ReplicaManager:
 
     @property
     def has_events(self) -> bool:
-        return bool(self._changed or self._keys or self._tasks)
+        return any(self.events)
 
     def _take_events(self) -> None:
         """Collect the keys of changed partitions and notify their watchers. Do not complete requests yet."""
@@ -134,9 +137,6 @@ class ReplicaManager:
         int
             Number of completed requests.
         """
-        if not (self._changed or self._keys or self._tasks):
-            # Most turns of the network thread have no events.
-            return 0
         for _ in range(len(self._tasks)):
             self._tasks.popleft()()
         completed = 0

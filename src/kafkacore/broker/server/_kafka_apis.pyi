@@ -8,6 +8,7 @@ from kafkacore.broker.requests._request import HANG_UP as HANG_UP
 from kafkacore.broker.requests._request import Request, RequestContext
 from kafkacore.broker.server._api_stats import ApiStats
 from kafkacore.broker.server.metrics import BrokerMetrics
+from kafkacore.network import NetworkReceive
 
 MAX_ELEMENTS: int
 
@@ -30,7 +31,9 @@ class KafkaApis:
 
     metrics: BrokerMetrics
     def __init__(self, services: BrokerServices, interceptor: Interceptor | None = None) -> None: ...
-    def handle(self, context: RequestContext, payload: memoryview, on_response: OnResponse) -> Request: ...
+    def handle(
+        self, context: RequestContext, frame: memoryview | NetworkReceive, on_response: OnResponse
+    ) -> Request: ...
     def answer_before_authentication(
         self, context: RequestContext, payload: memoryview
     ) -> list[bytes | memoryview]: ...

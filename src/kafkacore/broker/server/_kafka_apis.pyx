@@ -82,8 +82,10 @@ cdef class KafkaApis:
         self._apis = {key: ServedApi(each, self.metrics.apis[key]) for key, each in handlers.items()}
         api_versions.serve(registry.HANDLERS)
 
-    def handle(self, RequestContext context not None, payload, on_response):
+    def handle(self, RequestContext context not None, frame, on_response):
         """Handle a request. If the request must wait, ``on_response`` is called later, otherwise at once.
+
+        ``frame`` is any object with a buffer. Views of the buffer keep it alive.
 
         Raises
         ------
@@ -92,7 +94,8 @@ cdef class KafkaApis:
         CloseConnectionError
             The request cannot be answered, so the connection must be closed.
         """
-        cdef Cursor cursor = Cursor(payload)
+        cdef Cursor cursor = Cursor(frame)
+        cdef Py_ssize_t size = cursor.remaining()
         cursor.limit_elements(MAX_ELEMENTS)
         # Every version of the header starts with these fields. The other fields depend on the version.
         cdef int api_key = cursor.read_int16()
@@ -110,27 +113,31 @@ cdef class KafkaApis:
         skip_tags(cursor, version >= api.flexible_from)
         began_ms = self._clock.monotonic_ms()
         api.queue.record(began_ms - <double> self.metrics.turn_began_ms, began_ms)
-        request = Request(
-            context, api_key, version, correlation_id, client_id, api.decode(cursor, version), api.encode,
-            on_response,
-        )
-        context.client_id = client_id
+        # Without the constructor, which would convert the numbers to objects and back.
+        request = Request.__new__(Request)
+        request.context, request.client_id, request.on_response = context, client_id, on_response
+        request.api_key, request.version, request.correlation_id = api_key, version, correlation_id
+        request.message, request.encode = api.decode(cursor, version), api.encode
         request.stats, request.began_ms = api.stats, began_ms
+        context.client_id = client_id
         if self._services.quotas.is_enabled:
-            request.size, request.quotas = len(payload), self._services.quotas
+            request.size, request.quotas = size, self._services.quotas
         if self._interceptor is None:
-            self._serve(request)
+            self.serve(request, api)
         else:
             self._interceptor(request, self._serve)
         return request
 
     def _serve(self, Request request not None):
-        cdef ServedApi api = self._apis[request.api_key]
+        self.serve(request, self._apis[request.api_key])
+
+    cdef int serve(self, Request request, ServedApi api) except -1:
         response = api.handle(request, self._services)
         if response is ANSWERED_LATER:
             request.waits_since_ms = self._clock.monotonic_ms()
         else:
             request.respond(response)
+        return 0
 
     def _answer_unknown(self, handler, context, api_key, version, correlation_id, on_response):
         """Reject a request of an unsupported version. Only ApiVersions has a response for this case."""

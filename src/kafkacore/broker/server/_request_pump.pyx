@@ -1,10 +1,11 @@
-"""Handle the requests of each connection one after the other, and send the responses.
+"""The turns of the network thread: handle the requests of each connection in order, and send the responses.
 
 The behaviour follows Kafka's ``Processor``.
 """
 
 cimport cython
 
+from kafkacore.broker.purgatory._timer cimport Timer
 from kafkacore.broker.requests._request cimport Request, RequestContext
 
 from collections import deque
@@ -80,35 +81,89 @@ cdef class RequestPump:
         The selector of the connections' sockets.
     apis:
         Object that passes the requests to their handlers.
+    replica_manager:
+        Replica manager whose delayed operations are completed after the requests of a turn.
+    timer:
+        Timer that is advanced at the end of each turn.
+    clock:
+        Source of the monotonic time.
     owner:
-        The server. It identifies clients, checks the frames of authenticated clients (``is_held_back``),
-        throttles, closes and removes connections, and is notified of failed requests.
+        The server. It accepts connections, identifies clients, checks the frames of authenticated clients
+        (``is_held_back``), throttles, closes and removes connections, and is notified of failed requests.
     """
 
     cdef readonly dict connections
     cdef object selector
-    cdef object apis
+    cdef object apis, metrics, replica_manager, changed, tasks, clock
+    cdef Timer timer
     cdef readonly object owner
 
-    def __init__(self, dict connections not None, selector, apis, owner):
+    def __init__(
+        self, dict connections not None, selector, apis, replica_manager, Timer timer not None, clock, owner
+    ):
         self.connections = connections
         self.selector = selector
         self.apis = apis
+        self.metrics = apis.metrics
+        self.replica_manager = replica_manager
+        self.changed, self.tasks = replica_manager.events
+        self.timer = timer
+        self.clock = clock
         self.owner = owner
 
-    def on_frames(self):
+    def poll(self, double timeout_ms):
+        """Wait up to ``timeout_ms`` for the sockets, then handle everything that is ready."""
+        self.selector.poll(self.wait_ms(timeout_ms))
+        self.metrics.turn_began_ms = self.clock.monotonic_ms()
+        for listener_id, accepted, address in self.selector.accepted:
+            self.owner.on_accepted(listener_id, accepted, address)
+        cdef dict disconnected = self.selector.disconnected
+        for connection_id in disconnected:
+            if connection_id in self.connections:
+                self.connections[connection_id].is_disconnected = True
+        self.on_frames()
+        for connection_id, state in disconnected.items():
+            self.owner.on_disconnected(connection_id, state)
+        if self.has_events():
+            self.replica_manager.complete_delayed()
+        try:
+            self.timer.advance(self.clock.monotonic_ms())
+        except Exception:
+            # An error in one request or group must not stop the broker. The other tasks run in the next turn.
+            logger.exception("unexpected error in a timed task")
+
+    cdef double wait_ms(self, double timeout_ms) except -1:
+        if self.has_events():
+            return 0.0
+        deadline = self.timer.time_to_next_ms(self.clock.monotonic_ms())
+        return timeout_ms if deadline is None else min(timeout_ms, <double> deadline)
+
+    cdef bint has_events(self) except -1:
+        return bool(self.changed) or bool(self.tasks)
+
+    cdef int on_frames(self) except -1:
         """Handle the frames received by the last poll, and continue connections whose sends are complete."""
         cdef Connection connection
         for receive in self.selector.completed_receives:
             connection = self.connections.get(receive.source_id)
             if connection is not None and (connection.is_known or self.owner.identify(connection)):
-                connection.pending.append(receive.payload)
-                self.pump(connection)
+                self.on_frame(connection, receive)
         for send in self.selector.completed_sends:
             connection = self.connections.get(send.destination_id)
             if connection is not None:
                 connection.is_busy = False
                 self.pump(connection)
+        return 0
+
+    cdef int on_frame(self, Connection connection, frame) except -1:
+        """Handle a frame, or keep it until the connection's earlier requests are done."""
+        if connection.is_busy or connection.is_pumping or connection.pause is not None or connection.pending:
+            connection.pending.append(frame)
+            return self.mute_if_ahead(connection)
+        connection.is_busy = connection.is_pumping = True
+        self.handle(connection, frame)
+        connection.is_pumping = False
+        return 0
 
     cpdef int pump(self, Connection connection) except -1:
         """Handle pending requests one after the other until a request has to wait."""
@@ -128,8 +183,9 @@ cdef class RequestPump:
 
     cdef int mute_if_ahead(self, Connection connection) except -1:
         cdef bint is_ahead = bool(connection.pending)
-        cdef bint is_gone = connection.is_disconnected or connection.id not in self.connections
-        if is_gone or connection.is_muted == is_ahead:
+        if connection.is_muted == is_ahead or connection.is_disconnected:
+            return 0
+        if connection.id not in self.connections:
             return 0
         connection.is_muted = is_ahead
         if is_ahead:
@@ -138,13 +194,13 @@ cdef class RequestPump:
             self.selector.unmute(connection.id)
         return 0
 
-    cdef int handle(self, Connection connection, payload) except -1:
+    cdef int handle(self, Connection connection, frame) except -1:
         cdef Request request
-        if connection.authenticator is not None and self.owner.is_held_back(connection, payload):
+        if connection.authenticator is not None and self.owner.is_held_back(connection, frame.payload):
             connection.is_busy = False
             return 0
         try:
-            request = self.apis.handle(connection.context, payload, connection)
+            request = self.apis.handle(connection.context, frame, connection)
             if request.operation is not None and not request.operation.is_completed:
                 connection.request = request
                 request.operation.on_failure = lambda error: self.owner.on_failure(connection, error)

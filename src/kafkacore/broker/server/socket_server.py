@@ -159,7 +159,7 @@ class SocketServer:
         self._selector = selector
         self._apis = apis
         self._connections: dict[str, Connection] = {}
-        self._requests = RequestPump(self._connections, selector, apis, self)
+        self._requests = RequestPump(self._connections, selector, apis, replica_manager, timer, clock, self)
         self._replica_manager = replica_manager
         self._timer = timer
         self._clock = clock
@@ -205,34 +205,13 @@ class SocketServer:
 
     def run(self) -> None:
         """Serve until :meth:`stop` is called."""
+        poll = self._requests.poll
         while not self._is_stopping:
-            self.poll(MAX_WAIT_MS)
+            poll(MAX_WAIT_MS)
 
     def poll(self, timeout_ms: float) -> None:
         """Wait up to ``timeout_ms`` for the sockets, then handle everything that is ready."""
-        self._selector.poll(self._wait_ms(timeout_ms))
-        self._apis.metrics.turn_began_ms = self._clock.monotonic_ms()
-        for listener_id, accepted, address in self._selector.accepted:
-            self._on_accepted(self._listeners[listener_id], accepted, address)
-        disconnected = self._selector.disconnected
-        for connection_id in disconnected:
-            if connection_id in self._connections:
-                self._connections[connection_id].is_disconnected = True
-        self._requests.on_frames()
-        for connection_id, state in disconnected.items():
-            self._on_disconnected(connection_id, state)
-        self._replica_manager.complete_delayed()
-        try:
-            self._timer.advance(self._clock.monotonic_ms())
-        except Exception:
-            # An error in one request or group must not stop the broker. The other tasks run in the next turn.
-            logger.exception("unexpected error in a timed task")
-
-    def _wait_ms(self, timeout_ms: float) -> float:
-        if self._replica_manager.has_events or self._is_stopping:
-            return 0.0
-        deadline = self._timer.time_to_next_ms(self._clock.monotonic_ms())
-        return timeout_ms if deadline is None else min(timeout_ms, deadline)
+        self._requests.poll(timeout_ms)
 
     def close(self) -> None:
         """Close all connections and listeners. Call it after :meth:`run` has returned."""
@@ -271,7 +250,9 @@ class SocketServer:
 
     # ---- Events ---------------------------------------------------------------------------------------
 
-    def _on_accepted(self, opened: OpenListener, accepted: socket.socket, address: object) -> None:
+    def on_accepted(self, listener_id: str, accepted: socket.socket, address: object) -> None:
+        """Serve a new connection, unless it exceeds a limit. The pump calls this."""
+        opened = self._listeners[listener_id]
         host, port = address[:2] if isinstance(address, tuple) else (str(address), 0)
         access = self._access[opened.listener.name]
         if self._is_throttled(accepted, host, port):
@@ -345,7 +326,8 @@ class SocketServer:
         if self._listeners.get(opened.id) is opened:
             self._selector.register_listener(opened.id, opened.socket)
 
-    def _on_disconnected(self, connection_id: str, state: ChannelState) -> None:
+    def on_disconnected(self, connection_id: str, state: ChannelState) -> None:
+        """Log why a connection was closed, and remove it. The pump calls this."""
         connection = self._connections.get(connection_id)
         if connection is None:
             return
