@@ -8,6 +8,9 @@ from kafkacore.clock import Clock
 class MemberTask(TimerTask): ...
 
 @final
+class MemberSession: ...
+
+@final
 class Sessions:
     on_missed: OnMissed
     def __init__(self, timer: Timer, clock: Clock) -> None: ...
