@@ -171,7 +171,8 @@ class BrokerHarness:
 
     def settle(self) -> None:
         """Do what the network thread does after each poll."""
-        self.replica_manager.complete_delayed()
+        if self.replica_manager.has_events:
+            self.replica_manager.complete_delayed()
         self.timer.advance(self.clock.monotonic_ms())
 
 

@@ -321,7 +321,7 @@ REQUEST = of(
 )
 of("broker.server._kafka_apis.ServedApi", consumer_group_heartbeat.HANDLER, STATS)
 of("broker.server._kafka_apis.KafkaApis", SimpleNamespace(clock=CLOCK))
-REPLICAS = SimpleNamespace(events=([], []))
+REPLICAS = SimpleNamespace(events=([], [], []))
 PUMP = of(
     "broker.server._request_pump.RequestPump", {}, Anything(), Anything(), REPLICAS, TIMER, CLOCK, Anything()
 )

@@ -93,7 +93,7 @@ def test_failure_of_the_network_thread_is_the_end_of_the_broker(
     def fail(*_: object) -> None:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(SocketServer, "poll", fail)
+    monkeypatch.setattr(SocketServer, "run", fail)
     assert run_broker(config(tmp_path)) == EXIT_FAILED
     assert '"event": "ready"' in capsys.readouterr().out
 

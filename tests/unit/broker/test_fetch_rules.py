@@ -106,6 +106,16 @@ def test_waiting_fetch_is_answered_when_another_node_takes_over(
     assert client.view[client.key("t", 0)].error == NotLeaderForPartitionError.errno
 
 
+def test_change_that_a_later_fetch_has_seen_answers_the_earlier_fetch(broker: BrokerHarness) -> None:
+    first = ask(broker, wait_ms=60_000)
+    broker.settle()
+    assert first.count == 0
+    broker.replica_manager.append(PARTITION, memoryview(batch(b"c")), broker.config.node_id)
+    assert answered(ask(broker)).records
+    broker.settle()
+    assert answered(first).records
+
+
 @pytest.mark.parametrize("version", [9, 10, 13])
 def test_produce_to_the_wrong_node_names_the_right_one(broker: BrokerHarness, version: int) -> None:
     move_leader(broker)

@@ -6,7 +6,7 @@ The behaviour is that of Kafka's ``ReplicaManager`` for partitions with one repl
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sized
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kafkacore.broker.error_answer import error_code
@@ -80,9 +80,8 @@ class ReplicaManager:
         self._keys: dict[Hashable, None] = {}
         self._watchers: dict[TopicPartition, dict[PartitionWatcher, None]] = {}
         self._tasks: deque[Callable[[], None]] = deque()
-        #: The changed partitions and the tasks that :meth:`complete_delayed` takes. The network thread must
-        #: not wait before it has taken them.
-        self.events: tuple[deque[TopicPartition], deque[Callable[[], None]]] = (self._changed, self._tasks)
+        #: The events that :meth:`complete_delayed` takes. The network thread waits only if all are empty.
+        self.events: tuple[Sized, Sized, Sized] = (self._changed, self._keys, self._tasks)
 
     # ---- Events ---------------------------------------------------------------------------------------
 
@@ -142,7 +141,8 @@ class ReplicaManager:
         completed = 0
         self._take_events()
         while self._keys:
-            keys, self._keys = self._keys, {}
+            keys = list(self._keys)
+            self._keys.clear()
             for key in keys:
                 completed += self.produce_purgatory.check_and_complete(key)
                 completed += self.fetch_purgatory.check_and_complete(key)

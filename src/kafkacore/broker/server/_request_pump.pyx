@@ -94,7 +94,7 @@ cdef class RequestPump:
 
     cdef readonly dict connections
     cdef object selector
-    cdef object apis, metrics, replica_manager, changed, tasks, clock
+    cdef object apis, metrics, replica_manager, clock, changed, keys, tasks
     cdef Timer timer
     cdef readonly object owner
 
@@ -106,7 +106,7 @@ cdef class RequestPump:
         self.apis = apis
         self.metrics = apis.metrics
         self.replica_manager = replica_manager
-        self.changed, self.tasks = replica_manager.events
+        self.changed, self.keys, self.tasks = replica_manager.events
         self.timer = timer
         self.clock = clock
         self.owner = owner
@@ -139,7 +139,7 @@ cdef class RequestPump:
         return timeout_ms if deadline is None else min(timeout_ms, <double> deadline)
 
     cdef bint has_events(self) except -1:
-        return bool(self.changed) or bool(self.tasks)
+        return bool(self.changed) or bool(self.keys) or bool(self.tasks)
 
     cdef int on_frames(self) except -1:
         """Handle the frames received by the last poll, and continue connections whose sends are complete."""
