@@ -119,6 +119,7 @@ def heartbeats(doses: Doses, groups: int, side: Side, number: int) -> dict[str, 
             raise SystemExit(f"{side.name}: {load.assignments} assignments while stable; {load.state()}")
         count = len(load.latencies_ms)
         cuts = quantiles(load.latencies_ms, n=100)
+        load.leave(doses.longest_join_s)
     for topic in topics.values():
         remove_topic(side, topic)
     return {

@@ -31,6 +31,8 @@ from kafkacore.protocol.generated.find_coordinator import FindCoordinatorRequest
 VERSION = 1
 FIND_COORDINATOR_VERSION = 6
 REBALANCE_TIMEOUT_MS = 300_000
+#: Member epoch of a request with which a member leaves its group, and of the response.
+LEAVE_EPOCH = -1
 #: Requests of one connection whose response has not arrived.
 IN_FLIGHT = 64
 #: Milliseconds between two looks at the condition that ends a run.
@@ -51,9 +53,14 @@ class LoadMember:
     owned: list[ConsumerGroupHeartbeatRequest.TopicPartitions] = field(default_factory=list)
     #: Whether the broker does not know yet that the member has taken over its assignment.
     owes_confirmation: bool = False
+    is_leaving: bool = False
 
     def request(self) -> ConsumerGroupHeartbeatRequest:
         """Return the next request: with all fields to join, otherwise with those that have changed."""
+        if self.is_leaving:
+            return ConsumerGroupHeartbeatRequest(
+                group_id=self.group, member_id=self.member_id, member_epoch=LEAVE_EPOCH
+            )
         if self.epoch == 0:
             return ConsumerGroupHeartbeatRequest(
                 group_id=self.group,
@@ -180,6 +187,20 @@ class HeartbeatLoad:
             self._send_due(now_ms)
             self._receive()
 
+    def leave(self, longest_s: float) -> None:
+        """Let all members leave, so that the broker has no sessions of them that expire later.
+
+        Raises
+        ------
+        TimeoutError
+            If not all have left after ``longest_s``.
+        """
+        now_ms = self._clock.monotonic_ms()
+        for member in self.members:
+            member.is_leaving = True
+        self._due = [(now_ms, member.number) for member in self.members]
+        self.run(lambda: not any(member.epoch for member in self.members), longest_s)
+
     def state(self) -> str:
         """Describe how far the members are, for a message."""
         joined = sum(member.epoch > 0 for member in self.members)
@@ -209,7 +230,7 @@ class HeartbeatLoad:
         return max(counts) - min(counts) <= 1 and self.owned() == partitions
 
     def close(self) -> None:
-        """Close the connections. The members stay in their groups until their sessions expire."""
+        """Close the connections. Members that have not left stay until their sessions expire."""
         self._selector.close()
         for connection in self._connections:
             connection.socket.close()
@@ -238,6 +259,11 @@ class HeartbeatLoad:
 
     def _take(self, member: LoadMember, sent_ms: float, answer: ConsumerGroupHeartbeatResponse) -> None:
         now_ms = self._clock.monotonic_ms()
+        if member.is_leaving:
+            # The response to an earlier heartbeat comes before that to the request to leave.
+            if answer.error_code or answer.member_epoch == LEAVE_EPOCH:
+                member.epoch = 0
+            return
         self.latencies_ms.append(now_ms - sent_ms)
         due_ms = sent_ms + answer.heartbeat_interval_ms
         if answer.error_code:

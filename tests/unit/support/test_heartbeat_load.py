@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from model.heartbeat_load import HeartbeatLoad
+from model.heartbeat_load import LEAVE_EPOCH, HeartbeatLoad
 
 from kafkacore.errors import FencedMemberEpochError, KafkaConnectionError
 from kafkacore.protocol import decode_request, encode_response
@@ -73,7 +73,7 @@ class ScriptedGroups(ThreadingTCPServer):
             partition = partitions.setdefault(request.member_id, len(partitions))
         return ConsumerGroupHeartbeatResponse(
             member_id=request.member_id,
-            member_epoch=1,
+            member_epoch=LEAVE_EPOCH if request.member_epoch == LEAVE_EPOCH else 1,
             heartbeat_interval_ms=INTERVAL_MS,
             assignment=None if request.member_epoch else assigned(partition),
         )
@@ -177,3 +177,12 @@ def test_closed_connection_is_an_error(groups: ScriptedGroups) -> None:
         pytest.raises(KafkaConnectionError, match="closed a connection"),
     ):
         load.run(lambda: False, LONGEST_S)
+
+
+def test_all_members_leave(groups: ScriptedGroups) -> None:
+    with closing(started(groups, {"a": "of-a"}, 10, 3)) as load:
+        load.run(lambda: load.is_stable(10), LONGEST_S)
+        load.leave(LONGEST_S)
+        for member in load.members:
+            assert [one.member_epoch for one in groups.of(member.member_id)].count(LEAVE_EPOCH) == 1
+            assert groups.of(member.member_id)[-1].member_epoch == LEAVE_EPOCH
