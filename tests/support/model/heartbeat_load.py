@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from eventually import BUDGET_S, eventually
 from model.raw_line import Line
 
+from kafkacore.broker.group.consumer.consumer_member import JOIN_EPOCH, LEAVE_EPOCH
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.errors import KafkaConnectionError
 from kafkacore.protocol import decode_response, encode_request
@@ -31,8 +32,6 @@ from kafkacore.protocol.generated.find_coordinator import FindCoordinatorRequest
 VERSION = 1
 FIND_COORDINATOR_VERSION = 6
 REBALANCE_TIMEOUT_MS = 300_000
-#: Member epoch of a request with which a member leaves its group, and of the response.
-LEAVE_EPOCH = -1
 #: Requests of one connection whose response has not arrived.
 IN_FLIGHT = 64
 #: Milliseconds between two looks at the condition that ends a run.
@@ -65,7 +64,7 @@ class LoadMember:
             return ConsumerGroupHeartbeatRequest(
                 group_id=self.group,
                 member_id=self.member_id,
-                member_epoch=0,
+                member_epoch=JOIN_EPOCH,
                 rebalance_timeout_ms=REBALANCE_TIMEOUT_MS,
                 subscribed_topic_names=[self.topic],
                 topic_partitions=[],

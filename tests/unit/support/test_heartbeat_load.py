@@ -12,8 +12,9 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from model.heartbeat_load import LEAVE_EPOCH, HeartbeatLoad
+from model.heartbeat_load import HeartbeatLoad
 
+from kafkacore.broker.group.consumer.consumer_member import LEAVE_EPOCH
 from kafkacore.errors import FencedMemberEpochError, KafkaConnectionError
 from kafkacore.protocol import decode_request, encode_response
 from kafkacore.protocol.generated.consumer_group_heartbeat import (

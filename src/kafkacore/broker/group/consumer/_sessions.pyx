@@ -53,17 +53,15 @@ cdef class Sessions:
 
     def begin(self, str group_id not None, str member_id not None, kind, double delay_ms):
         """Start a deadline, or restart it if it is running."""
-        cdef TimerTask task = self.task_of(group_id, member_id, kind)
-        cdef MemberTask new
-        cdef MemberSession session
+        cdef MemberSession session = self.of(group_id, member_id)
+        cdef MemberTask task
+        if session is None:
+            session = MemberSession()
+            (<dict> self.members.setdefault(group_id, {}))[member_id] = session
+        task = session.tasks.get(kind)
         if task is None:
-            task = new = MemberTask.__new__(MemberTask)
-            new.sessions, new.group_id, new.member_id, new.kind = self, group_id, member_id, kind
-            session = self.of(group_id, member_id)
-            if session is None:
-                session = MemberSession()
-                (<dict> self.members.setdefault(group_id, {}))[member_id] = session
-            session.tasks[kind] = task
+            task = session.tasks[kind] = MemberTask.__new__(MemberTask)
+            task.sessions, task.group_id, task.member_id, task.kind = self, group_id, member_id, kind
         self.timer.add_task(<double> self.clock.monotonic_ms() + delay_ms, task)
 
     cdef MemberSession of(self, str group_id, str member_id):
